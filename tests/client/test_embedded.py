@@ -200,7 +200,7 @@ def taking(port):
     thread.join(5)
 
 
-@pytest.mark.parametrize("wire", [None, "aiohttp"])
+@pytest.mark.parametrize("wire", ["httpx2", "aiohttp"])
 def test_whoever_takes_the_port_of_a_killed_service_gets_nothing(wire, fake, state):
     with connect(max_retries=0, transport=wire, timeout=20) as lab:
         voice = "53d1acf3-1ef1-5583-bcf8-dda6184fe486"

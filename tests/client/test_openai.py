@@ -267,7 +267,7 @@ def test_a_long_recording_is_sent_from_its_file_in_slices(theirs, staged, counte
     quiet = np.concatenate([clip.samples, np.zeros(60 * clip.sample_rate, clip.samples.dtype)])
     long = AudioClip(quiet, clip.sample_rate).save(tmp_path / "long.wav")
     call = Transcribe(long, language="en").call(None)
-    asked = asyncio.run(ADAPTER.to_openai_call(call))
+    asked = ADAPTER.to_openai_call(call)
     pieces = list(asyncio.run(_all(asked.body)))
     assert sum(map(len, pieces)) == asked.body.length
     assert max(map(len, pieces)) <= 1_000_000

@@ -53,7 +53,7 @@ def failures(http):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transport", [None, "aiohttp"])
+@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
 @pytest.mark.parametrize(
     "kind", ["401", "HTML", "reset", "not HTTP", "cut", "redirect", "no JSON", "timeout"]
 )
@@ -274,7 +274,7 @@ def test_arguments_come_before_the_environment(server, http, monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("transport", [None, "aiohttp"])
+@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
 def test_a_reply_that_echoes_the_key_in_the_wrong_form_shows_none(server, http, transport):
     key = "vendor:echoed-by-a-proxy"
     server.script(http.reply(body=f"Authorization: Bearer {key}".encode(), content_type="text/plain"))

@@ -248,10 +248,57 @@ def test_fields_of_another_kind_are_refused_and_stop_no_batch(mine, tmp_path):
         batch.translate(table, mine, text="said in", source_lang="en", target_lang=None)
 
 
+class Performing:
+    """An object that performs operations of every kind."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def perform(self, operation):
+        self.asked.append(operation)
+        if isinstance(operation, sl.client.Synthesize):
+            return sl.client.Reply(audio=([0.1] * 800, RATE))
+        if isinstance(operation, sl.client.Transcribe):
+            return sl.client.Reply(
+                {"text": f"{operation.audio.frames} frames", "confidence": np.float32(0.5)}
+            )
+        return sl.client.Reply({"text": operation.text.upper(), "model": "shout", "prompt_tokens": 3})
+
+
+def test_an_object_that_performs_operations_is_a_service(tmp_path):
+    asked = {"source_lang": "en", "target_lang": "ja"}
+    mine, table = Performing(), pd.DataFrame({"text": ["a", "b"]})
+    with sl.system("mine", service=mine, voices=["anna"], version="1", store=tmp_path) as lab:
+        first = lab.translate("a", **asked)
+        assert (first.text, first.model, first.usage.prompt_tokens) == ("A", "shout", 3)
+        assert lab.translate("a", **asked) == first
+        assert lab.transcribe(tone(), language="fr", hotwords=["x"]).confidence == 0.5
+        assert lab.synthesize("a", voice="anna", format="flac").frames == 800
+        assert [type(one).__name__ for one in mine.asked] == ["Translate", "Transcribe", "Synthesize"]
+        assert mine.asked[1].hotwords == ["x"]
+        assert mine.asked[2].voice == "anna"
+        with lab.stream_translation("b", **asked) as stream:
+            assert stream.collect().text == "B"
+        with lab.stream_speech("b", voice="anna") as stream:
+            assert stream.collect().frames == 800
+        done = batch.translate(table, lab, **asked, store=tmp_path, progress=False)
+        assert done["translation"].tolist() == ["A", "B"]
+        assert done["status"].tolist() == ["cached", "ok"]
+        with pytest.raises(InvalidRequestError, match="no function for transcribe_stream"):
+            lab.transcribe(tone(), stream=True)
+    with sl.system("odd", service=type("Odd", (), {"perform": lambda *_: "text"})(), version="1") as lab:
+        with pytest.raises(ContractError, match=r"return a sl.client.Reply, such as Reply"):
+            lab.translate("a", **asked)
+        with pytest.raises(ConfigurationError, match="without HTTP, so that there is no raw reply"):
+            lab.with_raw_response.voices()
+
+
 def test_arguments_that_are_no_systems():
     for wrong, told in (
         ({}, "a system needs a function"),
         ({"transcribe": "whisper"}, "give a function"),
+        ({"transcribe": heard, "service": Performing()}, "takes the place of all functions"),
+        ({"service": "whisper"}, "has no perform"),
         ({"transcribe": lambda clip, beam: ""}, "requires 'beam', which no call has"),
         ({"transcribe": heard, "concurrency": 0}, "concurrency is 0"),
         ({"transcribe": heard, "concurrency": 2, "processes": 2}, "leave one of them out"),
@@ -301,6 +348,40 @@ def test_a_batch_keeps_what_a_version_made_and_asks_another(tmp_path):
     assert calls == {800: 2, 1600: 2}
     with sl.system("c", transcribe=lambda clip: 1 / 0, version="2", mode="replay", store=tmp_path) as lab:
         assert batch.transcribe(table, lab, **how)["hypothesis"].tolist() == ["800", "1600", "800"]
+
+
+KEYS = {  # as stores of earlier versions have them
+    "transcribe": ("385a5dae79ae82d8", "f70decaba8e05467"),
+    "translate": ("13398ffacfe1cd39",),
+    "synthesize": ("b6c7c142d00ed5ca", "93ae2e375eeaba39"),
+    "stream_speech": ("a393c28019244545",),
+    "stream_translation": ("e77a806411b2ca43",),
+}
+
+
+def test_keys_stay_those_of_earlier_stores(tmp_path):
+    def translated(text, source_lang, target_lang, keywords=None, context=None):
+        return text
+
+    def recognized(clip, language=None, hotwords=None, temperature=None):
+        return "a"
+
+    def said(text, voice, sample_rate=None, temperature=None):
+        yield [0.1] * 800, RATE
+
+    store, how = Store(tmp_path), {"source_lang": "sw", "target_lang": "cy"}
+    functions = {"transcribe": recognized, "translate": translated, "synthesize": said}
+    with sl.system("mine", **functions, voices={"anna": "English"}, version="1", store=store) as lab:
+        lab.transcribe(tone(), language="fr", hotwords=["x"], temperature=0.5)
+        lab.transcribe(tone())
+        lab.translate("a b", **how, keywords=["k"], context="c")
+        lab.synthesize("a bc", voice="anna", format="flac")
+        lab.synthesize("a bc", voice=lab.voices()["anna"], sample_rate=8000, temperature=0.5)
+        lab.stream_speech("a", voice="anna").collect()
+        lab.stream_translation("a b", **how).collect()
+    made = {name: {key[:16] for key, _ in store.newest(name, 9)} for name in KEYS}
+    store.close()
+    assert made == {name: set(keys) for name, keys in KEYS.items()}
 
 
 def test_without_a_version_the_code_and_its_values_are_the_version():

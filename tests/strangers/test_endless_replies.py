@@ -64,7 +64,7 @@ def service():
         yield service
 
 
-@pytest.fixture(params=[None, "aiohttp"], ids=["httpx2", "aiohttp"])
+@pytest.fixture(params=["httpx2", "aiohttp"])
 def wire(request):
     return request.param
 

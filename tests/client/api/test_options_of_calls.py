@@ -114,7 +114,7 @@ def test_the_time_of_a_call_is_no_part_of_its_key(wav):
 # -- headers of all calls
 
 
-@pytest.mark.parametrize("transport", [None, "aiohttp"])
+@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
 def test_headers_of_all_calls(server, http, transport):
     server.script(http.reply(body=TRANSLATED))
     headers = {"X-Team": "speech", "user-agent": "mine/1", "X-Gateway-Key": "gateway-secret-1"}
@@ -218,7 +218,7 @@ class Keys:
         return f"sl:fresh-key-{self.given}"
 
 
-@pytest.mark.parametrize("transport", [None, "aiohttp"])
+@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
 def test_a_key_is_asked_for_once_and_again_when_it_is_refused(server, http, transport):
     def answer(request):
         fits = request.headers["authorization"] == f"Bearer sl:fresh-key-{valid}"
@@ -388,7 +388,7 @@ def test_realtime_texts_have_a_time_of_their_own(realtime, http):
             session.speak("a", timeout=0)
 
 
-@pytest.mark.parametrize("transport", [None, "aiohttp"])
+@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
 def test_the_time_of_a_call_bounds_the_function_of_its_key(server, transport):
     given = threading.Event()
 

@@ -250,7 +250,7 @@ def test_a_miss_names_the_parameter_that_differs(service, store, http, wav):
         assert missed(lambda: lab.request("GET", "/anything")).operation == "request"
     other = Store(store)
     with Client(store=other, mode="replay") as lab:
-        lab._async._catalogue = None
+        lab._async._performer.catalogue = None
         other.keep_facts(other.newest("voices")[0][0], {"service": "service-2", "body": [http.VOICE]})
         error = missed(lambda: lab.synthesize("あ", voice="Calm"))
         assert error.parameter == "service"

@@ -260,7 +260,7 @@ def _gone(references):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transport", [None, "aiohttp"])
+@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
 @pytest.mark.parametrize("read", ["stream.open()", "next(stream)", "next(stream); lab.close()"])
 def test_a_program_that_ends_with_an_open_stream_ends_in_silence(server, http, wav, read, transport):
     server.script(http.chunked(wav[:1000], 30.0))

@@ -14,7 +14,7 @@ import pytest
 from speechlab.client import Client
 
 
-@pytest.fixture(params=[None, "aiohttp"], ids=["httpx2", "aiohttp"])
+@pytest.fixture(params=["httpx2", "aiohttp"])
 def wire(request):
     """The option ``transport`` of each wire."""
     return request.param

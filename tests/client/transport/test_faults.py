@@ -222,7 +222,7 @@ def test_the_calls_time_bounds_its_retries(server, http, clock, wire):
     assert sum(clock.slept) < 100
 
 
-@pytest.mark.parametrize("transport", [None, "aiohttp"])
+@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
 def test_015_a_reply_that_is_cut_is_not_paid_for_twice(server, http, transport):
     server.script(
         [b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\nRIFF", http.CLOSE]

@@ -74,8 +74,8 @@ class AsyncClient(ClientBase, AsyncClosable):
             ``allow_insecure`` (send the key over plain HTTP to another machine), ``on_event`` (called with each
             ``CallEvent``), ``store`` (a ``Store`` or its folder, where results are kept), ``mode`` (use of the
             store: ``"auto"``, ``"live"`` or ``"replay"``), ``pace`` (replay of streams: ``"at once"`` or
-            ``"as recorded"``), ``transport`` (``"aiohttp"``: less CPU for each call, with ``speechlab[fast]``; or
-            an httpx2 transport), ``adapter`` (an ``OpenAIAdapter``, for a service that speaks OpenAI's API),
+            ``"as recorded"``), ``transport`` (``"aiohttp"``, the default with ``speechlab[fast]``, ``"httpx2"``, or a
+            transport of httpx2), ``adapter`` (an ``OpenAIAdapter``, for a service that speaks OpenAI's API),
             ``engines`` (options by engine, such as ``{"whisper": {"beam_size": 1}}``, for ``connect``: a separate
             embedded service in addition to the usual one), ``clock`` and ``rng`` (for tests).
 

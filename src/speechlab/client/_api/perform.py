@@ -189,6 +189,7 @@ class Performer:
     async def list_voices(self, timeout_s: float | None = None) -> tuple[Reply | RawResponse, VoiceCatalogue]:
         """Return the catalogue of the service, and the reply that it was read from."""
         memory, home = self.memory, self.service.home
+        reply: Reply | RawResponse
         if memory is not None and memory.replaying:
             service, body = await asyncio.to_thread(memory.load_identity_and_catalogue, home)
             if body is None:
@@ -196,7 +197,6 @@ class Performer:
             reply = RawResponse(200, {"content-type": "application/json"}, orjson.dumps(body))
             self.catalogue = VoiceCatalogue(VoiceList.parse(body).voices, service)
             return reply, self.catalogue
-        reply: Reply | RawResponse
         catalogue = self.service.build_known_catalogue()
         if catalogue is None:
             call = build_voices_call(resolve_timeout(timeout_s, self.settings.timeout))

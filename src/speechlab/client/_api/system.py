@@ -17,7 +17,7 @@ from speechlab.client._settings.settings import (
     check_option_names,
     fill_mode_and_store,
 )
-from speechlab.client._systems.functions import FunctionSystem, SystemFunction, to_voice_languages
+from speechlab.client._systems.functions import PERFORM, FunctionSystem, SystemFunction, to_voice_languages
 from speechlab.errors import ConfigurationError
 
 _SERVICE_OPTIONS = ("transport", "adapter", "engines", "max_concurrency", "default_headers", "allow_insecure")
@@ -31,6 +31,7 @@ def system(
     transcribe_stream: Callable[..., Any] | None = None,
     synthesize: Callable[..., Any] | None = None,
     translate: Callable[..., Any] | None = None,
+    service: object | None = None,
     voices: Iterable[str] | Mapping[str, str] | None = None,
     version: str | None = None,
     concurrency: int = 1,
@@ -61,6 +62,9 @@ def system(
         synthesize: ``synthesize(text, voice)``; returns an ``AudioClip``, ``(samples, rate)``, the bytes of a file,
             or an iterator of them, whose pieces are streamed.
         translate: ``translate(text, source_lang, target_lang)``; returns a text, or an iterator of its pieces.
+        service: In place of functions, an object that performs operations: its ``perform(operation)``, which may be
+            async, is called with a ``Synthesize`` (``voice`` is a name), a ``Transcribe`` (``audio`` is a clip) or a
+            ``Translate``, and returns a :class:`Reply`.
         voices: Names of the voices, or a dict from names to languages (``{"anna": "de"}``); None for one voice named
             ``default``.
         version: Version of what the functions do. It is part of the keys of kept results. None takes a hash of the
@@ -94,9 +98,17 @@ def system(
     functions = {
         kind: SystemFunction.from_callable(kind, each) for kind, each in callables.items() if each is not None
     }
+    if service is not None:
+        if functions:
+            raise ConfigurationError("service takes the place of all functions; leave one of them out")
+        if not callable(perform := getattr(service, PERFORM, None)):
+            raise ConfigurationError(
+                f"service is {service!r:.60}, which has no perform(); give an object with it"
+            )
+        functions[PERFORM] = SystemFunction.from_callable(PERFORM, perform)
     _check_arguments(name, functions, concurrency=concurrency, processes=processes, sample_rate=sample_rate)
     if voices is None:
-        voices = ["default"] if synthesize is not None else []
+        voices = ["default"] if synthesize is not None or service is not None else []
     made = FunctionSystem(
         name=name,
         functions=functions,
@@ -121,7 +133,7 @@ def _check_arguments(name: object, functions: Mapping[str, object], **numbers: o
         raise ConfigurationError(f"name is {name!r:.60}; give a text that names the system in reports")
     if not functions:
         raise ConfigurationError(
-            "a system needs a function; give transcribe=, transcribe_stream=, synthesize= or translate="
+            "a system needs a function; give transcribe=, transcribe_stream=, synthesize=, translate=, or service="
         )
     for what, value in numbers.items():
         least = {"concurrency": 1, "processes": 0, "sample_rate": 1_000}[what]

@@ -121,7 +121,7 @@ class Reply:
     Attributes:
         fields: Fields of a transcript (``text``, ``language``, ``confidence``, ``segments`` …) or of a translation
             (``text``, ``model`` …).
-        audio: The speech: the bytes of a file, or an ``AudioClip``, which the client encodes.
+        audio: The speech: the bytes of a file, or an ``AudioClip`` or ``(samples, rate)``, which the client encodes.
         content_type: Media type of the speech.
         timing: Duration and attempts. The client measures them.
 

@@ -21,6 +21,8 @@ from speechlab.client._services.service import Service
 from speechlab.client._settings.settings import FUNCTIONS_PREFIX
 from speechlab.client._systems import rules
 from speechlab.client._systems.functions import (
+    PERFORM,
+    PERFORMED,
     SystemCall,
     build_catalogue,
     build_streamed_transcript,
@@ -56,7 +58,8 @@ class FunctionService(Service):
         self._system, self._clock = system, settings.clock
         self.home = f"{FUNCTIONS_PREFIX}{system.identity}, voices {', '.join(system.voices) or 'none'}"
         self.place = repr(system.name)
-        self.functions, self.places = frozenset(system.functions), system.places
+        self.functions = PERFORMED if PERFORM in system.functions else frozenset(system.functions)
+        self.places = system.places
 
     # The rules
 

@@ -150,7 +150,8 @@ class Settings:
                     f"transport is {format_setting(self.transport)}; give {AIOHTTP!r}, {HTTPX2!r}, a transport, or "
                     "None"
                 )
-            require(self.transport)
+            if self.transport == AIOHTTP:
+                require(AIOHTTP)
         elif self.transport is not None:
             _check_methods("transport", self.transport, "handle_async_request", "aclose")
 

@@ -87,7 +87,7 @@ class AsyncTranslationStream(Stream):
         except WireError as error:
             text = f"the reply was cut short after {len(content):,} bytes ({error})"
         else:
-            reply = RawResponse(body.status, body.headers, content, body.timing)
+            reply = RawResponse(body.status or 200, body.headers, content, body.timing)
             await body.close()
             try:
                 result = self._operation.read(reply)

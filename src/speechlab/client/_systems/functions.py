@@ -104,6 +104,8 @@ FIELDS: dict[str, frozenset[str]] = {
 FIELDS["transcribe_stream"] = FIELDS["transcribe"]
 # Name of the function of an object that performs operations of every kind.
 PERFORM = "perform"
+# What such an object is asked for.
+PERFORMED = frozenset({"synthesize", "transcribe", "translate"})
 # Fields that say what is asked for: a function that does not take them is made for one value of each.
 _OPTIONAL_FIELDS = frozenset({"voice", "language", "source_lang", "target_lang"})
 # Namespace for the ids of voices, which have only names outside the contract.
@@ -294,7 +296,9 @@ class FunctionSystem:
 
     def resolve_function(self, operation: str) -> SystemFunction:
         """Return the function of an operation."""
-        function = self.functions.get(operation) or self.functions.get(PERFORM)
+        function = self.functions.get(operation)
+        if function is None and operation in PERFORMED:
+            function = self.functions.get(PERFORM)
         if function is None:
             have = ", ".join(self.functions)
             message = f"the system {self.name!r} has no function for {operation}, only for {have}; give {operation}="

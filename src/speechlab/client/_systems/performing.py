@@ -8,6 +8,7 @@ import threading
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,7 +129,7 @@ def _iterate_reply(result: Any) -> Iterator[Reply]:
             f"perform returned {result!r:.60} ({type(result).__name__}); return a sl.client.Reply, such as "
             "Reply({'text': '…'}) or Reply(audio=clip)"
         )
-    yield result
+    yield result if isinstance(result.audio, bytes) else replace(result, audio=_to_sound(result.audio))
 
 
 def _build_result_error(operation: str, value: object, allowed: str) -> ContractError:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import IO, TYPE_CHECKING, Any
 
@@ -120,6 +120,11 @@ class _Runner:
                 receive(_END)
 
 
+def _stop_all(workers: Iterable[_Runner]) -> None:
+    for worker in workers:
+        worker.stop()
+
+
 class Workers:
     """The workers of a system on one event loop."""
 
@@ -171,7 +176,7 @@ class Workers:
         """End all threads and processes."""
         workers, self._all = self._all, set()
         self._idle.clear()
-        await asyncio.to_thread(lambda: [worker.stop() for worker in workers])
+        await asyncio.to_thread(_stop_all, workers)
 
 
 def main() -> None:

@@ -107,7 +107,14 @@ class AiohttpReply(LibraryReply):
         self.status = response.status
 
     async def _read(self) -> bytes | None:
-        return await self._response.content.readany() or None
+        content = self._response.content
+        try:
+            return await content.readany() or None
+        except aiohttp.ClientError:
+            # The library hides what came just before the connection broke; the next read raises again.
+            if came := content._read_nowait(-1):  # noqa: SLF001 - its public reads raise
+                return came
+            raise
 
     async def close(self) -> None:
         self._response.close()
