@@ -44,12 +44,16 @@ def walk(kokoro, say):
     return say(kokoro, "今日は天気がいいので、公園まで歩きます。", "jf_tebukuro")
 
 
+def read_recording(folder, name):
+    with (folder / "manifest.csv").open(encoding="utf-8") as stream:
+        row = next(row for row in csv.DictReader(stream) if row["audio"] == name)
+    samples, rate = soundfile.read(folder / name, dtype="float32", always_2d=True)
+    return row, soxr.resample(samples.mean(axis=1), rate, 16_000).astype(np.float32)
+
+
 @pytest.mark.parametrize("name", BOUNDS)
 def test_recordings_of_people_are_recognized(name, human_speech, whisper, error_rate):
-    with (human_speech / "manifest.csv").open(encoding="utf-8") as stream:
-        row = next(row for row in csv.DictReader(stream) if row["audio"] == name)
-    samples, rate = soundfile.read(human_speech / name, dtype="float32", always_2d=True)
-    sound = soxr.resample(samples.mean(axis=1), rate, 16_000).astype(np.float32)
+    row, sound = read_recording(human_speech, name)
     heard = whisper.recognize(sound, RecognitionOptions())
     assert isinstance(whisper, Recognizer)
     assert heard.language == row["language"]
@@ -228,7 +232,8 @@ def test_hotwords_bring_rare_names(hibari, say, whisper):
 
 
 @pytest.mark.parametrize(
-    ("option", "text"), [({"language": "fr"}, "choose one of: ja, en, zh"), ({"vad": "x"}, "vad='x'")]
+    ("option", "text"),
+    [({"language": "tlh"}, "choose one of: ja, en, zh, .* more"), ({"vad": "x"}, "vad='x'")],
 )
 def test_impossible_options_are_refused(option, text, whisper):
     with pytest.raises(EngineError, match=text):
@@ -269,6 +274,22 @@ def test_languages_that_change_within_a_recording_are_both_heard(kokoro, say, tw
         np.concatenate([part for one in said for part in (one, silence(0.1))]), RecognitionOptions()
     )
     assert all(word in heard.text for word in ("公園", "train", "会議", "lunch")), heard.text
+
+
+def test_another_language_after_a_pause_is_recognized_too(human_speech, whisper, error_rate):
+    """The Japanese is so clear that Whisper stays with it, and drops the English."""
+    _, japanese = read_recording(human_speech, "test_ja_2.wav")
+    row, english = read_recording(human_speech, "librispeech-1995-1837-0001.wav")
+    heard = whisper.recognize(
+        np.concatenate([japanese, silence(3.5), english]), RecognitionOptions(vad="segments")
+    )
+    assert error_rate(row["text"], heard.segments[-1].text) <= 0.05, heard.segments
+    assert "テスト" in heard.text
+
+
+def test_the_other_languages_of_the_model_are_served_if_they_are_named(whisper):
+    assert whisper.languages[:3] == ("ja", "en", "zh")
+    assert {"de", "fr", "ko"} < set(whisper.languages)
 
 
 @pytest.mark.parametrize(

@@ -252,11 +252,9 @@ def _check_fields_not_given(fields: Mapping[str, Any]) -> None:
 
 def _to_language_code(language: object) -> str:
     """Return the code of a language, given as a code or as its English name."""
-    from speechlab.text import list_language_codes
+    from speechlab.text import language_code
 
-    codes = (
-        list_language_codes(language) & {"ja", "en", "zh"}
-        if isinstance(language, str) and language
-        else set()
-    )
-    return next(iter(codes)) if len(codes) == 1 else str(language or "")
+    try:
+        return language_code(language) if isinstance(language, str) else str(language or "")
+    except InvalidRequestError:
+        return str(language or "")

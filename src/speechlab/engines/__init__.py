@@ -22,6 +22,7 @@ from speechlab.engines._protocols import (
     Translator,
     call_at_checkpoints,
     checkpoint,
+    list_some_codes,
 )
 from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, create, status
 from speechlab.engines._speech.phonemes import Reader, ReadHere

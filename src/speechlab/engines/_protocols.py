@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_MAX_CODES = 12
+
+
 @dataclass(frozen=True, slots=True)
 class EngineVoice:
     """A voice of an engine.
@@ -149,7 +152,7 @@ class Recognizer(Protocol):
 
     @property
     def languages(self) -> Sequence[str]:
-        """Codes of the languages that it recognizes and identifies."""
+        """Codes of the languages that it recognizes, first those that it identifies."""
 
     def recognize(self, samples: NDArray[np.float32], options: RecognitionOptions) -> Recognition:
         """Transcribe a recording.
@@ -220,6 +223,12 @@ class Translator(Protocol):
         Raises:
             EngineError: The engine failed.
         """
+
+
+def list_some_codes(languages: Sequence[str]) -> str:
+    """Return the first codes of languages, for a message."""
+    more = f" and {len(languages) - _MAX_CODES} more" if len(languages) > _MAX_CODES else ""
+    return ", ".join(languages[:_MAX_CODES]) + more
 
 
 _thread_state = threading.local()

@@ -441,7 +441,7 @@ def test_a_file_that_is_missing(lab):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("language", "fr"),
+        ("language", "french"),
         ("vad", "Segments"),
         ("temperature", 2.1),
         ("top_p", -0.1),

@@ -55,6 +55,7 @@ def test_032_034_037_039_options_of_speech(server, lab, http, clip):
     ("given", "sent"),
     [
         ({"language": "ja-JP"}, {"language": "ja"}),
+        ({"language": "de"}, {"language": "de"}),
         ({"vad": "1"}, {"vad": "on"}),
         ({"vad": 0}, {"vad": "off"}),
         ({"session_id": "x" * 128}, {"session_id": "x" * 128}),
@@ -69,7 +70,7 @@ def test_064_067_071_what_is_sent_for_other_spellings(server, lab, http, wav, gi
 @pytest.mark.parametrize(
     "given",
     [
-        {"language": "fr"},
+        {"language": "french"},
         {"vad": True},
         {"vad": "Segments"},
         {"session_id": "x" * 129},

@@ -141,7 +141,7 @@ class Transcribe(Operation[Transcript]):
     Args:
         audio: A path, bytes, a file opened in binary mode, ``(samples, rate)`` in either order, an AudioClip, or a
             cell of a data set of Hugging Face. Samples may be a tensor.
-        language: ``"ja"``, ``"en"`` or ``"zh"``; None identifies the language.
+        language: Code of a language that the service has, such as ``"ja"``; None identifies it.
         hotwords: Words or phrases to boost.
         vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (timed segments).
         min_silence_gap: With segments: milliseconds of silence that separate segments (400).

@@ -10,7 +10,7 @@ import math
 import re
 import zlib
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._require import require
-from speechlab.audio import compute_merged_span_indices, widen_spans
-from speechlab.engines._protocols import RecognitionOptions, checkpoint
+from speechlab.audio import compute_merged_span_indices, compute_missing_pre_roll, widen_spans
+from speechlab.engines._protocols import RecognitionOptions, RecognitionSegment, checkpoint, list_some_codes
 from speechlab.errors import EngineError, ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _RUNAWAY_RATIO = 2.4
+# Probability of another language, among the supported ones, from which a window is decoded in it.
+_CLEAR_PROBABILITY = 0.9
 # Maximum tokens: for each second of audio, and in addition for a recording. Speech has fewer; a loop ends
 # there.
 _TOKENS_PER_S, _TOKENS = 20, 20
@@ -43,7 +45,12 @@ def load_whisper_model(folder: Path, threads: int, compute_type: str) -> Any:
 
         Text that compresses well can be a loop, or speech that repeats itself. Decoding the recording in pieces
         separates them.
+
+        With ``identify``, each window after the first has its own language, if that is clear.
         """
+
+        identify: Callable[[Any], tuple[str, float]] | None = None
+        window_language = main_language = ""
 
         def encode(self, features: Any) -> Any:
             checkpoint()
@@ -51,6 +58,7 @@ def load_whisper_model(folder: Path, threads: int, compute_type: str) -> Any:
 
         def generate_with_fallback(self, encoded: Any, prompt: Any, tokenizer: Any, options: Any) -> Any:
             checkpoint()
+            prompt = self.adapt_prompt(encoded, prompt, tokenizer)
             # CTranslate2 stops at half of the maximum length, or when prompt and text together have that length.
             new_tokens = options.max_new_tokens
             all_tokens = min(self.max_length, max(2 * new_tokens, len(prompt) + new_tokens))
@@ -63,6 +71,20 @@ def load_whisper_model(folder: Path, threads: int, compute_type: str) -> Any:
             options = replace(options, temperatures=[0.0], no_repeat_ngram_size=4)
             second = super().generate_with_fallback(encoded, prompt, tokenizer, options)
             return second if second[3] < first[3] else first
+
+        def adapt_prompt(self, encoded: Any, prompt: list[int], tokenizer: Any) -> list[int]:
+            """Return the prompt in the language of the window, and set the tokenizer to it."""
+            if not self.window_language:  # the first
+                self.main_language = self.window_language = tokenizer.language_code
+                return prompt
+            if self.identify is None:
+                return prompt
+            code, certainty = self.identify(encoded)
+            self.window_language = code if certainty >= _CLEAR_PROBABILITY else self.main_language
+            token = self.hf_tokenizer.token_to_id(f"<|{self.window_language}|>")
+            adapted = [token if each == tokenizer.language else each for each in prompt]
+            tokenizer.language, tokenizer.language_code = token, self.window_language
+            return adapted
 
     try:
         return LoopGuardedModel(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
@@ -143,6 +165,24 @@ def compute_confidence(found: Sequence[Any]) -> float:
 
 
 SAMPLE_RATE = 16_000
+# Seconds of speech that are a segment even without text.
+_LONG_S = 2.0
+_VAD_MODES = ("off", "on", "segments")
+
+
+def check_input(samples: NDArray[np.float32], options: RecognitionOptions, languages: Sequence[str]) -> None:
+    """Refuse a language that the recognizer does not have, unknown detection of speech, and several channels."""
+    if options.language is not None and options.language not in languages:
+        allowed = list_some_codes(languages)
+        raise EngineError(
+            f"the language {options.language!r} is not recognized here; choose one of: {allowed}"
+        )
+    if options.vad not in _VAD_MODES:
+        raise EngineError(f"vad={options.vad!r} is not known; choose one of: {', '.join(_VAD_MODES)}")
+    if samples.ndim != 1:
+        raise EngineError(f"the samples have the shape {samples.shape}; give one channel, shape (frames,)")
+
+
 # Minimum and maximum length of a piece in seconds.
 _PIECE_S = (1.5, 10.0)
 
@@ -258,6 +298,12 @@ class Timeline:
         span = self._kept[index]
         return min(span.end, max(span.start, span.start + time - self._starts[index]))
 
+    def to_shortened_span(self, span: Span) -> Span:
+        """Return a span of the recording, which lies in one of the kept spans, in the shortened audio."""
+        index = max(0, bisect_right([kept.start for kept in self._kept], span.start) - 1)
+        shift = self._starts[index] - self._kept[index].start
+        return Span(span.start + shift, span.end + shift)
+
     def to_original_word(self, word: TimedWord) -> TimedWord:
         """Return a word with its times in the recording. A word across a seam belongs to the span of its middle."""
         middle = (word.start + word.end) / 2
@@ -286,3 +332,28 @@ def join_words_by_span(words: Sequence[TimedWord], spans: Sequence[Span]) -> lis
 def _measure_overlap_or_distance(word: TimedWord, span: Span) -> float:
     """Seconds of overlap, or minus the seconds of distance."""
     return min(word.end, span.end) - max(word.start, span.start)
+
+
+def build_segments(
+    words: Sequence[TimedWord], speech: Sequence[Span], options: RecognitionOptions, duration: float
+) -> tuple[RecognitionSegment, ...]:
+    """Return the segments of a recording: its stretches of speech, merged and padded, with their words."""
+    spans = merge_brief_spans(
+        pad_spans(speech, options.speech_pad_ms / 1000, duration), options.min_segment_duration
+    )
+    texts = dict(join_words_by_span(words, spans))
+    # Long speech without text is kept, so that nobody takes it for silence.
+    owned = [
+        (span, texts.get(span, "")) for span in spans if span in texts or span.end - span.start >= _LONG_S
+    ]
+    leading = 0.0
+    if owned:
+        first = owned[0][0].start
+        onset = next((span.start for span in speech if span.end > first), 0.0)
+        leading = float(compute_missing_pre_roll(options.initial_segment_padding_ms / 1000, onset, first))
+    margin = options.segment_padding / 1000
+    padded = pad_spans([span for span, _ in owned], margin, duration, leading=leading)
+    return tuple(
+        RecognitionSegment(round(span.start, 3), min(round(span.end, 3), duration), text)
+        for span, (_, text) in zip(padded, owned, strict=True)
+    )

@@ -11,14 +11,15 @@ it twice, which doubles the cost of a short clip.)
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from speechlab._require import require
-from speechlab.audio import compute_missing_pre_roll
 from speechlab.engines._chunks import estimate_spoken_length
 from speechlab.engines._protocols import Recognition, RecognitionOptions, RecognitionSegment, checkpoint
 from speechlab.engines._recognition.decoding import (
@@ -27,20 +28,28 @@ from speechlab.engines._recognition.decoding import (
     TimedWord,
     Timeline,
     build_decoder_settings,
+    build_segments,
+    check_input,
     compute_confidence,
     cut_at_pauses,
     find_speech,
     has_repetition,
-    join_words_by_span,
     load_whisper_model,
-    merge_brief_spans,
     pad_and_join_spans,
-    pad_spans,
     shift_segment,
+)
+from speechlab.engines._recognition.gaps import (
+    Decoded,
+    change_texts,
+    choose_main_language,
+    fill_gap,
+    find_gaps,
+    get_min_chars_per_s,
 )
 from speechlab.engines._weights.specs import WHISPER_BASE
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError, ModelError
+from speechlab.text import writes_without_spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,12 +58,14 @@ if TYPE_CHECKING:
 _MARGIN_S = {"off": 1.0, "on": 0.25, "segments": 0.4}
 # Probability of the language, among the supported ones, below which it is identified in each piece.
 _SURE_PROBABILITY = 0.8
-# Characters per second of the slowest speech, in Japanese and Chinese, and in English; less text is
-# incomplete.
-_MIN_CHARS_PER_S = (1.5, 5.0)
+# Seconds of sound around speech that is decoded alone.
+_GAP_MARGIN_S = 0.2
 # Minimum length of the text decoded in pieces, as a share of the whole text, if only the language was
 # uncertain.
 _MIN_LENGTH_RATIO = 0.8
+# Tokens of languages, and the number of the last text's end in models of English alone.
+_LANGUAGE_TOKEN = re.compile(r'"content": ?"<\|([a-z]{2,3})\|>"')
+_ENGLISH_ONLY = re.compile(r'"id": ?50256,\s*"content": ?"<\|endoftext\|>"')
 _REQUIRED_FILES = ("config.json", "model.bin", "tokenizer.json")
 
 
@@ -64,7 +75,7 @@ class WhisperEngine:
     Args:
         model: Folder of a CTranslate2 Whisper model; None for the pinned Whisper base.
         store: Model store of the pinned model; the user's cache by default.
-        languages: Codes of the languages to recognize and identify.
+        languages: Codes of the languages to identify; others of the model are recognized if they are named.
         threads: Threads of one inference.
         beam_size: Width of the search at temperature 0.
         simplified: Convert Chinese to simplified characters; Whisper writes traditional ones about half the time.
@@ -89,6 +100,7 @@ class WhisperEngine:
         self._beam_size = beam_size
         self._simplified = simplified
         self._compute_type = compute_type
+        self._known_languages: tuple[str, ...] | None = None
         self._whisper: Any = None
         self._converter: Any = None
 
@@ -99,8 +111,10 @@ class WhisperEngine:
 
     @property
     def languages(self) -> Sequence[str]:
-        """Codes of the languages that it recognizes and identifies."""
-        return self._languages
+        """Codes of the languages that it identifies, then those that it recognizes if they are named."""
+        if self._known_languages is None:
+            self._known_languages = self._find_known_languages()
+        return self._known_languages
 
     def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
@@ -123,62 +137,62 @@ class WhisperEngine:
         Without speech, the text is empty, the confidence 0, and the language the given one or the first of
         :attr:`languages`.
         """
-        if options.language is not None and options.language not in self._languages:
-            allowed = ", ".join(self._languages)
-            raise EngineError(
-                f"the language {options.language!r} is not recognized here; choose one of: {allowed}"
-            )
-        if options.vad not in _MARGIN_S:
-            raise EngineError(f"vad={options.vad!r} is not known; choose one of: {', '.join(_MARGIN_S)}")
-        if samples.ndim != 1:
-            raise EngineError(
-                f"the samples have the shape {samples.shape}; give one channel, shape (frames,)"
-            )
+        check_input(samples, options, self.languages)
         duration = len(samples) / SAMPLE_RATE
         segmenting = options.vad == "segments"
         speech = find_speech(samples, options.min_silence_gap if segmenting else 400)
-        nothing = Recognition("", options.language or self._languages[0], 0.0)
         if not speech:
-            return nothing
+            return Recognition("", options.language or self._languages[0], 0.0)
         self.load()
         checkpoint()  # for half an hour, the detection takes seconds, and so do the features below
         spans = pad_and_join_spans(speech, _MARGIN_S[options.vad], duration)
+        timeline = Timeline(spans)
         shortened = np.concatenate(
             [samples[round(span.start * SAMPLE_RATE) : round(span.end * SAMPLE_RATE)] for span in spans]
         )
         try:
-            result, language, certainty = self._decode(shortened, options)
-            transcript = "".join(segment.text for segment in result).strip()
-            spoken_s = sum(span.end - span.start for span in speech)
-            unsure = options.language is None and certainty < _SURE_PROBABILITY
-            is_doubtful = (
-                has_repetition(transcript) or len(transcript) < spoken_s * _MIN_CHARS_PER_S[language == "en"]
-            )
-            if unsure or is_doubtful:
-                second = self._decode_if_several_pieces(shortened, options)
-                second_text = "".join(segment.text for segment in second[0]) if second else ""
-                if second and (
-                    is_doubtful
-                    or estimate_spoken_length(second_text)
-                    > _MIN_LENGTH_RATIO * estimate_spoken_length(transcript)
-                ):
-                    result, language, certainty = second
+            stretches = [timeline.to_shortened_span(span) for span in speech]
+            decoded = self._decode_all(shortened, options, stretches)
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"Whisper failed on {duration:.1f} s of audio: {error}") from error
-        text = self._simplify_if_chinese("".join(segment.text for segment in result).strip(), language)
-        if not text:
-            return Recognition("", language, 0.0)
+        confidence = compute_confidence(decoded.segments) * decoded.certainty
+        if decoded.is_mixed:
+            decoded = change_texts(decoded, self._simplify_if_chinese)
+        text, language = decoded.text.strip(), decoded.language
+        if not decoded.is_mixed:
+            text = self._simplify_if_chinese(text, language)
         segments: tuple[RecognitionSegment, ...] = ()
         if segmenting:
-            segments = self._build_segments(result, language, Timeline(spans), speech, options, duration)
-            text = (
-                ("" if language in {"ja", "zh"} else " ").join(segment.text for segment in segments).strip()
-            )
-        return Recognition(text, language, compute_confidence(result) * certainty, segments)
+            segments = self._build_segments(decoded, timeline, speech, options, duration)
+            separator = "" if writes_without_spaces(language) else " "
+            text = separator.join(segment.text for segment in segments if segment.text).strip()
+        if not text and not segments:
+            return Recognition("", language, 0.0)
+        return Recognition(text, language, confidence if text else 0.0, segments)
 
-    def _decode(
-        self, sound: NDArray[np.float32], options: RecognitionOptions
-    ) -> tuple[list[Any], str, float]:
+    def _decode_all(
+        self, sound: NDArray[np.float32], options: RecognitionOptions, stretches: Sequence[Span]
+    ) -> Decoded:
+        """Decode a recording, in pieces if it is doubtful, and again where text is missing."""
+        decoded = self._decode(sound, options)
+        transcript = decoded.text.strip()
+        spoken_s = sum(stretch.end - stretch.start for stretch in stretches)
+        unsure = options.language is None and decoded.certainty < _SURE_PROBABILITY
+        is_doubtful = has_repetition(transcript) or len(transcript) < spoken_s * get_min_chars_per_s(
+            decoded.language
+        )
+        if unsure or is_doubtful:
+            second = self._decode_if_several_pieces(sound, options)
+            if second and (
+                is_doubtful
+                or estimate_spoken_length(second.text)
+                > _MIN_LENGTH_RATIO * estimate_spoken_length(transcript)
+            ):
+                return second
+        # One stretch alone would be the same sound again.
+        return self._decode_gaps(decoded, sound, options, stretches) if len(stretches) > 1 else decoded
+
+    def _decode(self, sound: NDArray[np.float32], options: RecognitionOptions) -> Decoded:
         whisper = self._whisper
         features = whisper.feature_extractor(sound)
         frames = min(3_000, features.shape[-1] - 1)  # those of 30 s
@@ -190,18 +204,45 @@ class WhisperEngine:
             whisper.hf_tokenizer, whisper.model.is_multilingual, task="transcribe", language=language
         )
         settings = build_decoder_settings(tokenizer, options, self._beam_size, len(sound) / SAMPLE_RATE)
-        segments = list(whisper.generate_segments(features, tokenizer, settings, False, first))
-        return segments, language, certainty
+        finds_language = options.language is None and whisper.model.is_multilingual
+        whisper.identify = self._identify_language if finds_language else None
+        whisper.window_language = ""
+        pairs = [
+            (segment, whisper.window_language)  # that of its window: the next one is decoded later
+            for segment in whisper.generate_segments(features, tokenizer, settings, False, first)
+        ]
+        decoded = Decoded(
+            tuple(segment for segment, _ in pairs), tuple(code for _, code in pairs), language, certainty
+        )
+        return choose_main_language(decoded) if decoded.is_mixed else decoded
+
+    def _decode_gaps(
+        self,
+        decoded: Decoded,
+        sound: NDArray[np.float32],
+        options: RecognitionOptions,
+        stretches: Sequence[Span],
+    ) -> Decoded:
+        """Decode stretches of speech alone that have hardly any text."""
+        filled, duration = decoded, len(sound) / SAMPLE_RATE
+        for gap in find_gaps(decoded, stretches):
+            start, end = max(0.0, gap.start - _GAP_MARGIN_S), min(duration, gap.end + _GAP_MARGIN_S)
+            found = self._decode(sound[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)], options)
+            if not has_repetition(found.text):
+                shifted = tuple(shift_segment(segment, start) for segment in found.segments)
+                filled = fill_gap(filled, gap, replace(found, segments=shifted))
+        return choose_main_language(filled) if filled.is_mixed else filled
 
     def _decode_if_several_pieces(
         self, sound: NDArray[np.float32], options: RecognitionOptions
-    ) -> tuple[list[Any], str, float] | None:
+    ) -> Decoded | None:
         """Decode each piece in its own language; None if there is only one piece.
 
         A loop cannot cross a pause, whereas words that are really repeated are recognized again. The recording has
         the language of most of its speech.
         """
-        decoded: list[Any] = []
+        segments: list[Any] = []
+        languages: list[str] = []
         seconds_by_language: dict[str, float] = {}
         sureness = 0.0
         stretches = find_speech(sound, gap_ms=150)
@@ -210,13 +251,15 @@ class WhisperEngine:
         if len(pieces) < 2:
             return None
         for start, end in pieces:
-            piece = sound[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)]
-            segments, language, certainty = self._decode(piece, options)
-            decoded += [shift_segment(segment, start) for segment in segments]
-            seconds_by_language[language] = seconds_by_language.get(language, 0.0) + end - start
-            sureness += certainty * (end - start)
+            decoded = self._decode(sound[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)], options)
+            segments += [shift_segment(segment, start) for segment in decoded.segments]
+            languages += decoded.languages
+            code = decoded.language
+            seconds_by_language[code] = seconds_by_language.get(code, 0.0) + end - start
+            sureness += decoded.certainty * (end - start)
         language = max(seconds_by_language, key=lambda code: seconds_by_language[code])
-        return decoded, language, sureness / sum(seconds_by_language.values())
+        certainty = sureness / sum(seconds_by_language.values())
+        return Decoded(tuple(segments), tuple(languages), language, certainty)
 
     def _identify_language(self, encoded: Any) -> tuple[str, float]:
         """Return the most probable supported language, and its probability among the supported ones."""
@@ -232,8 +275,7 @@ class WhisperEngine:
 
     def _build_segments(
         self,
-        found: Sequence[Any],
-        language: str,
+        decoded: Decoded,
         timeline: Timeline,
         speech: Sequence[Span],
         options: RecognitionOptions,
@@ -241,26 +283,15 @@ class WhisperEngine:
     ) -> tuple[RecognitionSegment, ...]:
         words = [
             timeline.to_original_word(TimedWord(word.start, max(word.end, word.start), word.word))
-            for segment in found
+            for segment in decoded.segments
             for word in segment.words or ()
         ]
-        pad = options.speech_pad_ms / 1000
-        spans = merge_brief_spans(pad_spans(speech, pad, duration), options.min_segment_duration)
-        owned = join_words_by_span(words, spans)
-        leading = 0.0
-        if owned:
-            first = owned[0][0].start
-            onset = next((span.start for span in speech if span.end > first), 0.0)
-            leading = float(compute_missing_pre_roll(options.initial_segment_padding_ms / 1000, onset, first))
-        margin = options.segment_padding / 1000
-        padded = pad_spans([span for span, _ in owned], margin, duration, leading=leading)
+        segments = build_segments(words, speech, options, duration)
+        if decoded.is_mixed:  # each text has been simplified in its own language
+            return segments
         return tuple(
-            RecognitionSegment(
-                round(span.start, 3),
-                min(round(span.end, 3), duration),
-                self._simplify_if_chinese(text, language),
-            )
-            for span, (_, text) in zip(padded, owned, strict=True)
+            replace(segment, text=self._simplify_if_chinese(segment.text, decoded.language))
+            for segment in segments
         )
 
     def _simplify_if_chinese(self, text: str, language: str) -> str:
@@ -269,6 +300,15 @@ class WhisperEngine:
         if self._converter is None:
             self._converter = require("opencc").OpenCC("t2s")
         return str(self._converter.convert(text))
+
+    def _find_known_languages(self) -> tuple[str, ...]:
+        try:
+            tokenizer = (self._prepare_model_folder() / "tokenizer.json").read_text(encoding="utf-8")
+        except (ModelError, OSError):  # said when the model is needed
+            return self._languages
+        if _ENGLISH_ONLY.search(tokenizer):
+            return self._languages
+        return tuple(dict.fromkeys([*self._languages, *sorted(set(_LANGUAGE_TOKEN.findall(tokenizer)))]))
 
     def _prepare_model_folder(self) -> Path:
         if self._folder is None:

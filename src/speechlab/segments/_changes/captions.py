@@ -223,6 +223,7 @@ _LONG_S = 5.0
 _SPARSE = 1.0
 _DENSE, _MANY = 40.0, 20
 _RUN, _LETTERS = 3, 4
+_SPEECH_S = 2.0
 _SIGNS = re.compile(r"[\W_]+")
 # Lines of subtitles that recognizers write where nobody speaks, because they were trained on videos.
 _STOCK = frozenset(
@@ -247,7 +248,8 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
     - ``"loop"``: a string of at least four letters three times in a row, or of twelve twice; or three segments of the
       recording in a row with the same text, of at least four letters;
     - ``"sparse"``: at least five seconds with less than one letter a second, such as "You" for twenty seconds;
-    - ``"dense"``: more than forty letters a second, at least twenty in all, which nobody can say.
+    - ``"dense"``: more than forty letters a second, at least twenty in all, which nobody can say;
+    - ``"no text"``: at least two seconds in which speech was detected, and none recognized.
 
     People do say things twice, and pause. A doubt is a reason to listen; drop the rows with
     ``table[doubts(table) == ""]`` where nobody will.
@@ -288,7 +290,9 @@ def _find_doubt_reason(letters: str, text: str, seconds: float, *, again: bool) 
         return "loop"
     if letters and seconds >= _LONG_S and width < _SPARSE * seconds:
         return "sparse"
-    return "dense" if seconds and width >= _MANY and width > _DENSE * seconds else ""
+    if seconds and width >= _MANY and width > _DENSE * seconds:
+        return "dense"
+    return "no text" if seconds >= _SPEECH_S and not text.strip() else ""
 
 
 def _find_repeated_segments(table: pd.DataFrame) -> set[int]:

@@ -64,6 +64,17 @@ class Engines:
         self.concurrency = ", ".join(f"{service}={number}" for service, number in widths.items() if number)
         """How many calls are worked on at once, in the words of ``CONCURRENCY_HEADER``."""
 
+    def list_recognizer_languages(self) -> tuple[str, ...]:
+        """Codes of the languages of the recognizer here. Empty if they are unknown: it is remote, or cannot be made.
+
+        Makes the recognizer; for worker threads.
+        """
+        if self.recognizer is None or self.backend is not None:
+            return ()
+        with suppress(Exception):  # an engine that cannot be made says why when it is asked for a transcript
+            return tuple(self.recognizer.get_or_create_engine().languages)
+        return ()
+
     def list_translator_languages(self) -> list[str]:
         """Codes of the languages that one translator or another has. Makes the translators; for worker threads."""
         codes: dict[str, None] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from speechlab.contract import (
     decode_audio_field,
     parse_json_object,
 )
-from speechlab.engines import Recognition, RecognitionOptions
+from speechlab.engines import Recognition, RecognitionOptions, list_some_codes
 from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.service._engines.backend import Backend, BackendUnreachable
 from speechlab.service._engines.turn import Turn
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from speechlab.service._accounts.metering import Meter
+    from speechlab.service._engines.engines import Engines
 
 _ENGINE_RATE = 16_000
 _OPTION_NAMES = [field.name for field in fields(RecognitionOptions)]
@@ -54,7 +56,7 @@ async def recognize(request: Request) -> Response:
     recording = open_held_bytes(request, "asr")
     try:
         async with contextlib.nullcontext() if body.size < BLOCK_BYTES else service.parsing:
-            read = partial(_parse_and_hold_request, body, recording, encoded=backend is not None)
+            read = partial(_parse_and_hold_request, body, recording, service.engines)
             wanted, input_bytes = await service.engines.threads.run_task(read)
     except InvalidRequestError as error:
         raise build_invalid_fault(error, "asr", short=True) from None
@@ -68,7 +70,7 @@ async def recognize(request: Request) -> Response:
 
 
 def _parse_and_hold_request(
-    body: HeldBytes, kept: HeldBytes, *, encoded: bool
+    body: HeldBytes, kept: HeldBytes, engines: Engines
 ) -> tuple[RecognitionRequest, int]:
     """Check a request; hold its recording, or the whole request as it is forwarded. Returns the recording's size."""
     text = body.read()
@@ -76,13 +78,22 @@ def _parse_and_hold_request(
         raise InvalidRequestError(f"the body has more than {_MAX_TOKENS:,} fields and items", rule="7.1")
     asked_for = RecognitionRequest.parse(parse_json_object(text))
     del text
+    if asked_for.language is not None:
+        _check_language(asked_for.language, engines.list_recognizer_languages())
     data = decode_audio_field(asked_for.audio)
     try:
         detect_format(data)
     except AudioError:
         raise InvalidRequestError(UNSUPPORTED_AUDIO, parameter="audio", rule="7.1") from None
-    kept.write(orjson.dumps(asked_for.body()) if encoded else data)
+    kept.write(data if engines.backend is None else orjson.dumps(asked_for.body()))
     return asked_for.model_copy(update={"audio": ""}), len(data)
+
+
+def _check_language(code: str, languages: Sequence[str]) -> None:
+    if languages and code not in languages:
+        allowed = list_some_codes(languages)
+        message = f"language {code!r} is not supported; it must be one of {allowed}, or left out"
+        raise InvalidRequestError(message, parameter="language", rule="2.3")
 
 
 async def _recognize_and_reply(
@@ -145,14 +156,13 @@ def _parse_seconds_or_zero(text: str) -> float:
 
 def _build_recognition_options(wanted: RecognitionRequest) -> RecognitionOptions:
     options = {name: getattr(wanted, name) for name in _OPTION_NAMES}
-    options["language"] = wanted.language.value if wanted.language else None
     options["hotwords"] = tuple(word for word in wanted.hotwords if word.strip())
     return RecognitionOptions(**options | {"vad": wanted.vad.value})
 
 
 def _build_reply(wanted: RecognitionRequest, recognized: Recognition, duration: float) -> dict[str, Any]:
     reply: dict[str, Any] = {
-        "language": wanted.language.value if wanted.language else recognized.language,
+        "language": wanted.language or recognized.language,
         "confidence": round(min(recognized.confidence, 1.0), 4)
         if recognized.confidence > 0
         else 0.0,  # also for NaN
