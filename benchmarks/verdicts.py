@@ -706,7 +706,7 @@ def of_audit(systems: int, n: int, follows: float) -> Callable[[int], Iterator[F
                 slips = np.where(random.random(n) < 0.3, "x ", "")
                 outputs = [w if r else t for w, t, r in zip(wrong, said, repeats, strict=True)]
                 texts = [f"{slip}{output}" for slip, output in zip(slips, outputs, strict=True)]
-                facts = {"system": f"s{number}", "set": "all", "utterance": [*map(str, range(n))]}
+                facts = {"system": f"s{number}", "set": "all", "recording": [*map(str, range(n))]}
                 parts.append(pd.DataFrame({**facts, "text": wrong, "hypothesis": texts}))
             report = audit_predictions(pd.concat(parts, ignore_index=True), "en", "basic", "Audit")
             followers = set(report.summary.loc[report.summary["follows"], "system"])

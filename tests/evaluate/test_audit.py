@@ -2,54 +2,81 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from speechlab import evaluate
+from speechlab.cli import app
 from speechlab.errors import InvalidRequestError
 
 WORDS = np.array([f"w{number}" for number in range(300)])
 
 
-def publish(folder, rates, *, rows=150, wrong=0.0, follower=None, leaderboard=False):
+def publish(folder, rates, *, rows=150, wrong=0.0, follower=None, leaderboard=False, sets=("read",), **more):
     """Files of systems that spoil words at these rates; of references that are wrong, a follower has 4 of 10."""
     random = np.random.default_rng(3)
-    said = random.choice(WORDS, (rows, 8))
-    references = said.copy()
-    references[random.random(rows) < wrong, 0] = "zz"
-    for number, rate in enumerate(rates):
-        outputs = said.copy()
-        if number == follower:
-            follows = random.random(rows) < 0.4
-            outputs[follows] = references[follows]
-        outputs = np.where(random.random(outputs.shape) < rate, random.choice(WORDS, outputs.shape), outputs)
-        texts = [(" ".join(one), " ".join(other)) for one, other in zip(references, outputs, strict=True)]
-        if leaderboard:
-            rows_of = [dict(zip(("text", "pred_text"), pair, strict=True)) for pair in texts]
-            lines = [json.dumps({"audio_filepath": f"s{at}", **row}) for at, row in enumerate(rows_of)]
-            (folder / f"MODEL_org-m{number}_DATASET_org-set_test.jsonl").write_text("\n".join(lines))
-        else:
-            (folder / f"m{number}").mkdir()
-            table = pd.DataFrame(texts, columns=["text", "hypothesis"])
-            table.to_csv(folder / f"m{number}" / "read.csv", index=False)
+    for name in sets:
+        said = random.choice(WORDS, (rows, 8))
+        references = said.copy()
+        references[random.random(rows) < wrong, 0] = "zz"
+        for number, rate in enumerate(rates):
+            outputs = said.copy()
+            if number == follower:
+                follows = random.random(rows) < 0.4
+                outputs[follows] = references[follows]
+            spoilt = random.random(outputs.shape) < rate
+            outputs = np.where(spoilt, random.choice(WORDS, outputs.shape), outputs)
+            table = pd.DataFrame(
+                {"text": map(" ".join, references), "hypothesis": map(" ".join, outputs), **more}
+            )
+            if leaderboard:
+                table = table.rename(columns={"hypothesis": "pred_text"})
+                lines = table.assign(audio_filepath=[f"s{at}" for at in range(rows)]).to_json(
+                    orient="records", lines=True
+                )
+                (folder / f"MODEL_org-m{number}_DATASET_org-{name}_test.jsonl").write_text(lines)
+            else:
+                (folder / f"m{number}").mkdir(exist_ok=True)
+                table.to_csv(folder / f"m{number}" / f"{name}.csv", index=False)
     return folder
 
 
-def test_groups_and_chance_are_the_first_sentence(tmp_path):
-    report = evaluate.audit(publish(tmp_path, [0.01, 0.01, 0.2, 0.2, 0.2, 0.5]))
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    rates = [0.01, 0.01, 0.2, 0.2, 0.2, 0.5]
+    return evaluate.audit(publish(tmp_path_factory.mktemp("audit"), rates, sets=("read", "said")))
+
+
+def test_groups_and_chance_are_the_first_sentence(report):
     assert report.answer.startswith("Of 6 systems 3 groups can be told apart; rank 3 to 5 is chance.")
-    assert report.summary["group"].tolist() == [1, 1, 2, 2, 2, 3]
+    summary = report.summary
+    assert summary["group"].tolist() == [1, 1, 2, 2, 2, 3]
+    assert summary["rank_low"].tolist() == [1, 1, 3, 3, 3, 6]
+    assert summary["rank_high"].tolist() == [2, 2, 5, 5, 5, 6]
+    assert (summary["needed"].dropna() > 300).all()
+    assert summary["needed"].isna()[[0, 2, 5]].all()
     assert r"\toprule" in report.to_latex()
-    assert (report.save(tmp_path / "page.html")).is_file()
+
+
+def test_each_set_has_its_ranks_and_its_pairs(report):
+    sets = report.tables["sets"]
+    assert sets.groupby("set")["group"].max().to_dict() == {"read": 3, "said": 3}
+    differences = report.differences
+    assert differences["condition"].value_counts().to_dict() == {"all sets": 15, "read": 15, "said": 15}
+    whole = differences[differences["condition"] == "all sets"]
+    assert whole["low"].notna().all()
+    assert set(whole["n"]) == {300}
+    assert differences["low"].notna().sum() == 15
+    assert [view.title for view in report.build_views()] == ["Ranks", "By set"]
 
 
 def test_equal_systems_are_ties_in_files_of_the_leaderboard(tmp_path):
     report = evaluate.audit(publish(tmp_path, [0.1] * 3, leaderboard=True), normalize="open-asr")
     assert report.conclusion.text == "None of 3 systems can be told apart."
     assert set(report.summary["system"]) == {"org-m0", "org-m1", "org-m2"}
+    assert set(report.table["set"]) == {"org-read_test"}
 
 
 def test_who_follows_wrong_references_is_found_and_no_other(tmp_path):
@@ -57,30 +84,115 @@ def test_who_follows_wrong_references_is_found_and_no_other(tmp_path):
     assert report.summary.loc[report.summary["follows"], "system"].tolist() == ["m2"]
     row = report.summary[report.summary["follows"]].iloc[0]
     assert row["followed_low"] < 0.4 < row["followed_high"]
+    assert set(report.tables["suspects"]["reference"]) == {"zz"}
+    assert "“zz”, where they have “w" in str(report.findings[0])
 
 
-def test_utterances_that_a_system_lacks_are_left_out_and_counted(tmp_path):
+def test_a_place_is_suspected_where_most_others_agree_by_more_than_notation(tmp_path):
+    texts = {
+        "a": "the color of 20 old hats is red",
+        "b": "the color of 20 old hats is red",
+        "c": "the color of 20 old hats is red",
+        "d": "the colour of twenty old cats is red",
+    }
+    for name, text in texts.items():
+        pd.DataFrame({"text": ["the colour of twenty old cats is red"], "hypothesis": [text]}).to_csv(
+            tmp_path / f"{name}.csv"
+        )
+    rows = [pd.read_csv(tmp_path / f"{name}.csv").assign(system=name, set="one") for name in texts]
+    pd.concat(rows).to_csv(tmp_path / "all.csv")
+    report = evaluate.audit(tmp_path / "all.csv", normalize="basic")
+    (place,) = report.tables["suspects"].to_dict("records")
+    assert (place["reference"], place["others"], place["agreeing"]) == ("cats", "hats", 3)
+    assert report.summary.set_index("system")["followed"].to_dict() == {"a": 0, "b": 0, "c": 0, "d": 1}
+    assert not report.summary["follows"].any()  # one place is too few
+
+
+def test_what_not_all_have_is_left_out_and_said(tmp_path):
     publish(tmp_path, [0.1, 0.2])
     path = tmp_path / "m1" / "read.csv"
     rows = pd.read_csv(path)
     rows.loc[3, "hypothesis"] = None
+    rows.loc[4, "text"] = "another one"
     rows.head(140).to_csv(path, index=False)
+    publish(tmp_path, [0.1], sets=["alone"])
     report = evaluate.audit(tmp_path)
-    assert report.summary["utterances"].tolist() == [140, 140]
+    assert report.summary["utterances"].tolist() == [139, 139]
     assert list(report.notes) == [
-        "10 utterances that not all have with one reference: left out.",
-        "m1: 1 empty.",
+        "alone: left out, as m1 has none of it.",
+        "11 utterances that not all have with one reference: left out.",
     ]
+    assert any("m1, English: 1 of 139 recordings came back empty" in str(one) for one in report.findings)
 
 
-def test_what_is_no_prediction_is_refused(tmp_path):
-    with pytest.raises(InvalidRequestError, match="does not exist"):
-        evaluate.audit(tmp_path / "nothing")
-    with pytest.raises(InvalidRequestError, match="no predictions"):
+def test_repeats_and_speakers_count_once(tmp_path):
+    speakers = np.repeat([f"p{number}" for number in range(15)], 10)
+    report = evaluate.audit(publish(tmp_path, [0.1, 0.2], speaker=speakers))
+    assert "on 150 utterances, which count as 15 " in report.answer
+    rows = pd.DataFrame({"id": ["a"] * 30, "text": "one text", "hypothesis": "one text"})
+    for name in ("m0", "m1"):
+        rows.to_csv(tmp_path / name / "read.csv", index=False)
+    assert "which count as 1 " in evaluate.audit(tmp_path).answer
+
+
+def test_reports_are_audited_in_their_language(tmp_path):
+    frame = pd.DataFrame({"text": ["guten Tag"] * 2 + ["gute Nacht"], "language": "de", "one": "guten Tag"})
+    study = evaluate.recognition(
+        None, frame.assign(two=frame["text"]), hypotheses=["one", "two"], progress=False
+    )
+    report = evaluate.audit(study.save(tmp_path / "page.html"))
+    assert report.table["signature"].str.contains(r"lang:de\|").all()
+    assert report.summary.set_index("system")["errors"].to_dict() == {"two": 0, "one": 2}
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "no predictions"),
+        ({"a/x.csv": "text,other\nx,y\n"}, "no column of the hypothesis"),
+        ({"a/x.csv": "text,hypothesis\nx,y\n"}, "1 system"),
+        ({"a/x.csv": "text,hypothesis\n", "b/x.csv": "text,hypothesis\nx,y\n"}, "has no rows"),
+        ({"a/x.csv": "", "b/x.csv": "text,hypothesis\nx,y\n"}, "x.csv cannot be read: it is empty"),
+        ({"a/x.jsonl": "{", "b/x.jsonl": '{"text": "a", "pred_text": "a"}'}, "cannot be read: line 1"),
+        ({"a/x.csv": "text,hypothesis\nx,y\n", "a/x.tsv": "text\thypothesis\nx\ty\n"}, "both have a on x"),
+        (
+            {"a/x.csv": "text,hypothesis\nx,y\n", "b/x.csv": "text,hypothesis\nz,y\n"},
+            "no utterance is in all",
+        ),
+        (
+            {"a/x.csv": "text,hypothesis\nx,y\n", "b/y.csv": "text,hypothesis\nx,y\n"},
+            "no utterance is in all",
+        ),
+    ],
+)
+def test_what_is_no_prediction_is_refused(tmp_path, files, message):
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    with pytest.raises(InvalidRequestError, match=message):
         evaluate.audit(tmp_path)
-    (tmp_path / "a.csv").write_text("text,other\nx,y\n")
-    with pytest.raises(InvalidRequestError, match="no column of the hypothesis"):
-        evaluate.audit(tmp_path)
-    (tmp_path / "a.csv").write_text("text,hypothesis\nx,y\n")
-    with pytest.raises(InvalidRequestError, match="1 system"):
-        evaluate.audit(tmp_path)
+
+
+def test_a_malformed_line_costs_itself(tmp_path):
+    publish(tmp_path, [0.1, 0.2], leaderboard=True)
+    path = tmp_path / "MODEL_org-m1_DATASET_org-read_test.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines[:2], "{", *lines[3:]]))
+    report = evaluate.audit(tmp_path)
+    assert report.summary["utterances"].tolist() == [149, 149]
+    assert report.notes[0].startswith(f"{path.name}, line 3: ")
+
+
+def test_the_command_saves_an_audit_that_proves_itself(tmp_path):
+    publish(tmp_path, [0.1, 0.2], rows=20, sets=("read", "said"))
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["audit", str(tmp_path), "--out", str(page), "--title", "Who is first?"])
+    assert done.exit_code == 0, done.output
+    report = evaluate.audit([tmp_path / "m0", tmp_path / "m1"])
+    assert report.answer in done.output
+    proof = evaluate.verify(page)
+    assert proof.answer.endswith("all equal.")
+    assert proof.title == "Who is first?"
+    assert evaluate.verify(report.save(tmp_path / "report")).answer.endswith("all equal.")
+    refused = CliRunner().invoke(app, ["audit", str(tmp_path / "nothing")])
+    assert isinstance(refused.exception, InvalidRequestError)

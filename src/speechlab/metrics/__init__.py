@@ -8,7 +8,8 @@ Used by ``batch``, ``evaluate``, ``widgets``, ``plots`` and people in notebooks.
 
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.metrics._alignment.alignment import Alignment, Edit
-from speechlab.metrics._differences.compare import classify_differences
+from speechlab.metrics._alignment.units import choose_unit
+from speechlab.metrics._differences.compare import classify_differences, has_difference_classes
 from speechlab.metrics._differences.differences import Difference, TextComparison
 from speechlab.metrics._rates.compare import Comparison, compare
 from speechlab.metrics._rates.entities import entity_scores
@@ -18,6 +19,7 @@ from speechlab.metrics._rates.hotwords import hotword_counts, hotword_error_rate
 from speechlab.metrics._rates.of_jiwer import from_jiwer
 from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import by_bins, summarize
+from speechlab.metrics._rates.tables import to_scored_table
 from speechlab.metrics._reports.edits import alignments_html, confusions, edits
 from speechlab.metrics._reports.suspects import suspects
 from speechlab.metrics._sound.clip_measures import loudness, speech_measures
@@ -25,6 +27,7 @@ from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding,
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.calibration import Calibration, calibration
 from speechlab.metrics._statistics.sequential import sequential_test
+from speechlab.metrics._statistics.shares import compute_share_interval
 from speechlab.metrics._statistics.significance import (
     ALIKE,
     BETTER,

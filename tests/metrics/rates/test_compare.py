@@ -23,8 +23,7 @@ from speechlab.metrics import (
 )
 from speechlab.metrics._statistics.mapsswe import (
     compute_segment_differences,
-    count_errors_by_place,
-    count_errors_by_segment,
+    find_error_places,
     mapsswe,
 )
 from speechlab.metrics._statistics.significance import compute_sign_flip_p
@@ -77,19 +76,26 @@ def test_segments_and_z_are_those_of_sc_stats(rates, seed, vocabulary, expected)
 @pytest.mark.parametrize(
     ("reference", "first", "second", "expected"),
     [
-        ("a b c d e f", "a x c d e f", "a b c d e y", [(1, 0), (0, 1)]),
-        ("a b c d", "x b c d", "a b y d", [(1, 1)]),
+        ("a b c d e f", "a x c d e f", "a b c d e y", [1, -1]),
+        ("a b c d", "x b c d", "a b y d", [0]),
         ("a b c", "a b c", "a b c", []),
-        ("", "x", "", [(1, 0)]),
-        ("a b c d", "a b q c d", "a b c d", [(1, 0)]),
+        ("", "x", "", [1]),
+        ("a b c d", "a b q r c d", "a b c d", [2]),
+        ("a", "a b c", "x", [1]),
     ],
 )
 def test_segments(reference, first, second, expected):
-    said = reference.split()
-    assert (
-        count_errors_by_segment(*(count_errors_by_place(said, heard.split()) for heard in (first, second)))
-        == expected
-    )
+    places = [find_error_places([reference.split()], [heard.split()]) for heard in (first, second)]
+    assert compute_segment_differences(*places).tolist() == expected
+
+
+def test_segments_end_with_their_utterance_whichever_rows_are_chosen():
+    said = [[], ["a"], ["a", "b", "c"], ["d", "e"]]
+    first = find_error_places(said, [["x"], ["y", "z"], ["a", "b", "c"], []])
+    second = find_error_places(said, [[], ["a"], ["a", "x", "c"], ["d"]])
+    assert compute_segment_differences(first, second).tolist() == [1, 2, -1, 1]
+    rows = np.array([3, 1])
+    assert compute_segment_differences(first.select(rows), second.select(rows)).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,7 @@ def test_segments(reference, first, second, expected):
 )
 def test_segments_count_on_the_alignment_of_sclite(reference, hypothesis, errors):
     """Against what NIST's sclite (SCTK 2.4.10) counted; the first pair has 5 errors at least."""
-    assert sum(count_errors_by_place(reference.split(), hypothesis.split())) == errors
+    assert len(find_error_places([reference.split()], [hypothesis.split()]).places) == errors
 
 
 def test_a_clear_difference_is_found():
@@ -293,7 +299,7 @@ def false_positives(n, trials, seed=0):
     difference = {}
     for a, b in product(range(3), repeat=2):
         heard = ["x"] * a + reference[a:], ["y"] * b + reference[b:]
-        found = compute_segment_differences([tuple(count_errors_by_place(reference, one) for one in heard)])
+        found = compute_segment_differences(*(find_error_places([reference], [one]) for one in heard))
         assert found.tolist() == ([a - b] if a or b else [])  # without errors there is no segment
         difference[a, b] = a - b
     found = np.zeros(2)

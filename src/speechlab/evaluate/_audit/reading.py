@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._proof.verify import open_report
-from speechlab.tables import parse_json_lines, read_delimited, read_text
+from speechlab.tables import parse_delimited, parse_json_lines, read_text
 
 # The name of a file of the Open ASR leaderboard: its model, its data set.
 _LEADERBOARD = re.compile(r"MODEL_(?P<system>.+?)_DATASET_(?P<set>.+)")
@@ -19,51 +21,70 @@ _ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
 _NAMES = {
     "text": ("text", "reference", "ref"),
     "hypothesis": ("pred_text", "hypothesis", "prediction", "transcript"),
-    "utterance": ("audio_filepath", "id", "utterance", "file", "audio"),
+    "recording": ("audio_filepath", "id", "utterance", "file", "audio"),
+    "speaker": ("speaker", "speaker_id"),
+    "system": ("system", "model"),
+    "set": ("set", "dataset"),
 }
 
 
-def read_predictions(paths: Iterable[Path]) -> pd.DataFrame:
-    """Read files, folders of them by system and set, and our own reports of several systems."""
-    tables = [table for path in paths for table in _read_path(path)]
+def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
+    """Read files, folders of them by system and set, and reports of several systems; and say what was left out."""
+    notes: list[str] = []
+    origins: dict[tuple[str, str], Path] = {}
+    tables = []
+    for path, folder in chain.from_iterable(map(_list_files, paths)):
+        table = _read_report(path) if folder is None else _read_file(path, folder, notes)
+        if not len(table):
+            raise InvalidRequestError(
+                f"{path} has no rows; give predictions, or leave it out", parameter="source"
+            )
+        for system, name in table[["system", "set"]].drop_duplicates().itertuples(index=False):
+            if (other := origins.setdefault((system, name), path)) != path:
+                message = f"{other} and {path} both have {system} on {name}; give one of them"
+                raise InvalidRequestError(message, parameter="source")
+        tables.append(table)
     if not tables:
         message = f"there are no predictions; give files ({', '.join(_ENDINGS)}), folders of them, or reports"
         raise InvalidRequestError(message, parameter="source")
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True), notes
 
 
-def _read_path(path: Path) -> list[pd.DataFrame]:
+def _list_files(path: Path) -> list[tuple[Path, str | None]]:
+    """Return the files of a path, each with the name of its folder; a report has none."""
     if not path.exists():
         raise InvalidRequestError(f"{path} does not exist", parameter="source")
     if path.suffix == ".html" or (path / "record.json").is_file():
-        return [_read_report(path)]
+        return [(path, None)]
     if path.is_file():
-        return [_read_file(path, path.parent.name)]
+        return [(path, path.parent.name)]
     files = sorted(file for file in path.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file())
-    return [_read_file(file, path.name if file.parent == path else file.parent.name) for file in files]
+    return [(file, file.parent.name) for file in files]
 
 
-def _read_file(path: Path, folder: str) -> pd.DataFrame:
-    """Read a file, whose name has its system and set; else its folder is the system, and its name the set."""
-    if path.suffix.lower() in {".jsonl", ".json"}:
-        rows = pd.DataFrame(parse_json_lines(read_text(path)))
-    else:
-        rows = read_delimited(path)
-    found = {
-        role: next((name for name in names if name in rows.columns), None) for role, names in _NAMES.items()
-    }
-    for role in ("text", "hypothesis"):
-        if found[role] is None:
-            message = f"{path} has no column of the {role}; it takes one called {' or '.join(_NAMES[role])}"
-            raise InvalidRequestError(message, parameter="source")
+def _read_file(path: Path, folder: str, notes: list[str]) -> pd.DataFrame:
+    """Read a file. Columns or its name have its system and set; else its folder is the system, its name the set."""
+    faults: list[str] = []
+    try:
+        text, ending = read_text(path), path.suffix.lower()
+        if ending in {".jsonl", ".json"}:
+            rows = pd.DataFrame(parse_json_lines(text, faults))
+        else:
+            rows = parse_delimited(text, "\t" if ending == ".tsv" else ",", faults)
+    except ValueError as error:
+        raise InvalidRequestError(f"{path} cannot be read: {error}", parameter="source") from None
+    notes += [f"{path.name}, {fault}: left out." for fault in faults]
     known = _LEADERBOARD.fullmatch(path.stem)
-    system, name = (known["system"], known["set"]) if known else (folder, path.stem)
-    keys = rows[found["utterance"]] if found["utterance"] else pd.Series(range(len(rows)))
-    keys = keys.astype(str)
-    number = keys.groupby(keys).cumcount().astype(str)  # equal names stay as many
-    cells = {role: rows[found[role]].map(_to_text) for role in ("text", "hypothesis")}
-    cells["hypothesis"] = cells["hypothesis"].fillna("")  # an empty cell is an empty prediction
-    return pd.DataFrame({"system": system, "set": name, "utterance": keys + "\n" + number, **cells})
+    cells: dict[str, Any] = {"system": folder, "set": path.stem, **(known.groupdict() if known else {})}
+    for role, names in _NAMES.items():
+        found = next((name for name in names if name in rows.columns), None)
+        if found is not None:
+            cells[role] = rows[found].map(_to_text)
+        elif role in {"text", "hypothesis"}:
+            message = f"{path} has no column of the {role}; it takes one called {' or '.join(names)}"
+            raise InvalidRequestError(message, parameter="source")
+    table = pd.DataFrame(cells, index=rows.index)
+    return table.assign(hypothesis=table["hypothesis"].fillna(""))  # an empty cell is an empty prediction
 
 
 def _to_text(cell: object) -> str | None:
@@ -71,13 +92,15 @@ def _to_text(cell: object) -> str | None:
 
 
 def _read_report(path: Path) -> pd.DataFrame:
+    """Read a report of recognition; what failed there has no prediction."""
     report = open_report(path)
-    if not {"system", "recording", "hypothesis"} <= set(report.table.columns):
+    rows = report.table
+    if not {"system", "recording", "hypothesis"} <= set(rows.columns):
         message = f"{path} is no report of recognition with several systems"
         raise InvalidRequestError(message, parameter="source")
-    table = report.table
-    if "condition" in table.columns:
-        table = table[table["condition"] == table["condition"].iloc[0]]
-    facts = {"system": table["system"].astype(str), "set": report.title}
-    texts = {"text": table[report.columns.get("text", "text")], "hypothesis": table["hypothesis"]}
-    return pd.DataFrame({**facts, "utterance": table["recording"].astype(str), **texts})
+    if "condition" in rows.columns:
+        rows = rows[rows["condition"] == rows["condition"].iloc[0]]
+    roles = {role: report.columns.get(role, role) for role in ("text", "language")}
+    names = {role: role for role in ("system", "recording", "hypothesis", "speaker")} | roles
+    cells = {role: rows[name].map(_to_text) for role, name in names.items() if name in rows.columns}
+    return pd.DataFrame({"set": report.title, **cells})

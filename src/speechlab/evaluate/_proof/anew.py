@@ -13,6 +13,7 @@ from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.speech_report import build_speech_report
+from speechlab.evaluate._audit.audit_report import build_audit_report, score_predictions
 from speechlab.evaluate._changes.changes_report import compare_reports
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES
 from speechlab.evaluate._listening.listening_report import build_listening_report
@@ -147,6 +148,11 @@ def _recompute_listening_report(report: Contents, table: pd.DataFrame) -> Conten
     return build_listening_report(report.title, table, report.findings, report.record)
 
 
+def _recompute_audit_report(report: Contents, table: pd.DataFrame) -> Contents:
+    rows = score_predictions(table, report.record)
+    return build_audit_report(report.title, rows, report.record, report.notes)
+
+
 _RECOMPUTE_BY_STUDY: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
     "round_trip": _recompute_speech_report,
     "speech": _recompute_speech_report,
@@ -156,6 +162,7 @@ _RECOMPUTE_BY_STUDY: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
     "listening": _recompute_listening_report,
     "changes": _recompute_changes_report,
     "watch": _recompute_watch_report,
+    "audit": _recompute_audit_report,
 }
 
 

@@ -24,10 +24,10 @@ from speechlab.metrics._rates.tables import (
 )
 from speechlab.metrics._statistics.bootstrap import BLOCK, Bootstrap, Interval
 from speechlab.metrics._statistics.mapsswe import (
-    Places,
+    ErrorPlaces,
     SegmentTest,
     compute_segment_differences,
-    count_errors_by_place,
+    find_error_places,
     mapsswe,
 )
 from speechlab.metrics._statistics.significance import compute_sign_flip_p, holm, judge
@@ -279,22 +279,20 @@ class _System:
     blocks: list[Any] | None  # block of each row; None if each row is a block
 
     @cached_property
-    def places(self) -> list[Places] | None:
-        """Errors by place in each row; None if a row is too long for the matched-pair test."""
-
-        @cache
-        def count_row_errors_by_place(unit: str, reference: str, hypothesis: str) -> Places:
-            if not unit:  # a row without scores
-                return ()
-            split = build_preparation(unit, None, None).tokenize_normalized
-            return count_errors_by_place(split(reference), split(hypothesis))
-
+    def places(self) -> ErrorPlaces | None:
+        """The places of errors; None if a row is too long for the matched-pair test."""
+        preparation_of = cache(lambda unit: build_preparation(unit, None, None))
+        units, (said, recognized) = self.texts["unit"], (self.texts[name] for name in _TEXTS)
+        rows = np.flatnonzero(self.scored & (said != recognized))
+        sides = (
+            [preparation_of(units[row]).tokenize_normalized(side[row]) for row in rows.tolist()]
+            for side in (said, recognized)
+        )
         try:
-            return list(
-                map(count_row_errors_by_place, *(self.texts[name].tolist() for name in ("unit", *_TEXTS)))
-            )
+            found = find_error_places(*sides)
         except InvalidRequestError:
             return None
+        return ErrorPlaces(rows[found.utterances], found.places)
 
 
 def _prepare_system(
@@ -383,8 +381,7 @@ def _run_mapsswe(
     first, second = one.places, other.places
     if first is None or second is None:
         return SegmentTest(0, math.nan, math.nan, math.nan, math.nan)
-    pairs = ((first[i], second[j]) for i, j in zip(here.tolist(), there.tolist(), strict=True))
-    return mapsswe(compute_segment_differences(pairs))
+    return mapsswe(compute_segment_differences(first.select(here), second.select(there)))
 
 
 def _collect_matching_signatures(

@@ -1,0 +1,196 @@
+"""The report of an audit: groups that can be told apart, ranks that chance could give, wrong references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from speechlab._pandas import pd
+from speechlab.display import format_count
+from speechlab.evaluate._advice.findings import list_output_findings
+from speechlab.evaluate._audit.followers import find_followers
+from speechlab.evaluate._speech.blocks import BLOCK
+from speechlab.evaluate._writing.columns import (
+    DisplayColumn,
+    View,
+    build_charted_rate_column,
+    build_count_column,
+    build_rate_column,
+    build_text_column,
+)
+from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
+from speechlab.evaluate._writing.differences import build_study_differences, describe_rows_and_blocks
+from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values
+from speechlab.evaluate._writing.sentences import join_names
+from speechlab.metrics import (
+    build_significance_mask,
+    choose_unit,
+    compute_utterances_needed,
+    error_rate,
+    rank,
+    to_scored_table,
+)
+
+if TYPE_CHECKING:
+    from speechlab.metrics import Ranking
+
+# Power of the number of utterances that is named as needed.
+_POWER = 0.8
+_ALL = "all sets"
+_ROW_OPTIONS = {
+    "reference": "text",
+    "language": "language",
+    "columns": ["system", "set", "text", "hypothesis", "error_rate", "errors"],
+}
+
+
+def score_predictions(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the rows that have both texts, with their errors and alignments."""
+    language, normalize = (record["settings"][name] for name in ("language", "normalize"))
+    whole = rows.dropna(subset=["text", "hypothesis"]).reset_index(drop=True)
+    rate = error_rate(whole, unit=choose_unit(language), language=language, normalize=normalize)
+    return to_scored_table(rate, None, {}).assign(language=language, alignment=list(rate.alignments))
+
+
+def build_audit_report(
+    title: str, rows: pd.DataFrame, record: Mapping[str, Any], notes: Sequence[str]
+) -> Contents:
+    """Report scored predictions of utterances that all systems have."""
+    language = str(record["settings"]["language"])
+    block = BLOCK if BLOCK in rows.columns else None
+    options: dict[str, Any] = {"system": "system", "utterance": "utterance", "groups": block}
+    ranking = rank(rows, **options)
+    sets = rank(rows, by="set", draws=2, **options) if rows["set"].nunique() > 1 else {}
+    errors = rows.pivot_table("errors", block or "utterance", "system", "sum", observed=True)
+    followers = find_followers(rows, block or "utterance")
+    summary = _place_systems(ranking, errors).merge(followers.systems, on="system", how="left")
+    facts = {"language": language, "condition": _ALL}
+    differences = [build_study_differences(ranking.pairs, **facts)]
+    findings = [*followers.findings, *list_output_findings(rows, "text", "language")]
+    places = []
+    for name, of_set in sets.items():
+        placed = _place_systems(of_set)
+        places.append(placed.assign(set=name))
+        findings.append(Finding(f"{name}: {_describe_ranks(placed)}", language, name, shown="method"))
+        pairs = of_set.pairs.assign(low=None, high=None)
+        differences.append(build_study_differences(pairs, language=language, condition=name))
+    tables = {"sets": pd.concat(places, ignore_index=True)} if places else {}
+    signatures = list_distinct_values(rows, "signature")
+    steps = ("sign-flip", "holm", *(["followers"] if len(followers.places) else []))
+    return Contents(
+        title,
+        rows.drop(columns="alignment"),
+        summary,
+        Conclusion(_describe_ranks(summary), _describe_certainty(ranking)),
+        "audit",
+        findings=tuple(findings),
+        notes=tuple(notes),
+        differences=pd.concat(differences, ignore_index=True),
+        tables={**tables, "suspects": followers.places},
+        columns={"text": "text", "language": "language"},
+        views=_build_views(summary, places),
+        shown=ShownRows(scored=True, options=_ROW_OPTIONS),
+        said=describe_methods(title, *steps, signatures=signatures),
+        record=record,
+    )
+
+
+def _place_systems(ranking: Ranking, errors: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return the systems in order, with groups that can be told apart and the ranks that chance could give them."""
+    pairs, names = ranking.pairs, ranking.systems["system"].tolist()
+    shown = pairs.loc[build_significance_mask(pairs), ["a", "b"]].itertuples(index=False)
+    apart = {frozenset(pair) for pair in shown}
+    groups, leader, needed = [1], names[0], [None]
+    for before, name in pairwise(names):
+        is_new = frozenset((leader, name)) in apart
+        leader = name if is_new else leader
+        groups.append(groups[-1] + is_new)
+        settled = errors is None or frozenset((before, name)) in apart
+        change = None if settled else (errors[name] - errors[before]).to_numpy()
+        alpha = (1 - ranking.level) / len(pairs)
+        needed.append(None if change is None else compute_utterances_needed(change, alpha, _POWER))
+    # Behind the last one that is significantly better, before the first that is significantly worse.
+    differs = [[frozenset((name, other)) in apart for other in names] for name in names]
+    lows = [max((at + 2 for at in range(own) if row[at]), default=1) for own, row in enumerate(differs)]
+    highs = [
+        next((at for at in range(own, len(names)) if row[at]), len(names)) for own, row in enumerate(differs)
+    ]
+    columns = [
+        "system",
+        "unit",
+        "utterances",
+        "reference_length",
+        "errors",
+        "error_rate",
+        "first_share",
+        "p_best",
+    ]
+    ranks = {"rank": range(1, len(names) + 1), "group": groups, "rank_low": lows, "rank_high": highs}
+    return ranking.systems[columns].assign(**ranks, needed=pd.array(needed, dtype="Int64"))
+
+
+def _find_longest_tie(summary: pd.DataFrame) -> tuple[int, int]:
+    """Return the longest run of ranks of which no two differ: its first and last."""
+    lowest = summary["rank_low"].tolist()
+    runs = [
+        (first, next((at for at in range(first, len(lowest)) if lowest[at] > first), len(lowest)))
+        for first in range(1, len(lowest) + 1)
+    ]
+    return max(runs, key=lambda run: run[1] - run[0])
+
+
+def _describe_ranks(summary: pd.DataFrame) -> str:
+    """Return the first sentence: how many groups can be told apart, and which ranks are chance."""
+    count, groups = len(summary), int(summary["group"].iloc[-1])
+    if groups == 1:
+        return f"None of {count} systems can be told apart."
+    low, high = _find_longest_tie(summary)
+    chance = f"rank {low} to {high} is chance" if high > low else "every rank holds"
+    return f"Of {count} systems {groups} groups can be told apart; {chance}."
+
+
+def _describe_certainty(ranking: Ranking) -> str:
+    """Return how many pairs differ, and on how much that stands."""
+    pairs, count = ranking.pairs, int(ranking.systems["utterances"].iloc[0])
+    on = describe_rows_and_blocks(count, int(pairs["blocks"].iloc[0]), "utterance")
+    shown = int(build_significance_mask(pairs).sum())
+    return f"{shown} of {format_count(len(pairs), 'pair')} differ on {on} (exact paired test, Holm)."
+
+
+def _format_ranks(row: Mapping[Any, Any]) -> str:
+    low, high = row["rank_low"], row["rank_high"]
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+def _build_views(summary: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> tuple[View, ...]:
+    columns = [
+        build_count_column("rank", "rank"),
+        build_text_column("system", "system", strong=True),
+        build_charted_rate_column("error rate", "error_rate", lambda row: row["group"] == 1),
+        build_count_column("group", "group"),
+        DisplayColumn("ranks by chance", _format_ranks, figure=True),
+        build_count_column("settled by", "needed", optional=True),
+        build_rate_column("wrong references followed", "followed", optional=True),
+    ]
+    note = (
+        "Systems of one group cannot be told from its first. Settled by: utterances that would show the difference "
+        "from the rank before in four of five samples."
+    )
+    rows = [
+        {
+            "set": placed["set"].iloc[0],
+            "utterances": placed["utterances"].iloc[0],
+            "groups": placed["group"].iloc[-1],
+            "first": join_names(placed.loc[placed["group"] == 1, "system"].tolist(), most=4),
+        }
+        for placed in sets
+    ]
+    heads = [
+        build_text_column("set", "set", strong=True),
+        build_count_column("utterances", "utterances"),
+        build_count_column("groups", "groups"),
+        build_text_column("first, with those that cannot be told from it", "first"),
+    ]
+    views = [View.from_rows("Ranks", columns, summary, note)]
+    return (*views, *([View.from_rows("By set", heads, rows)] if rows else []))

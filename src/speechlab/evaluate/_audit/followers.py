@@ -1,0 +1,111 @@
+"""Who follows references that are likely wrong: words of them against which most other systems agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from speechlab._pandas import pd
+from speechlab.evaluate._writing.contents import Finding
+from speechlab.evaluate._writing.sentences import quote_name
+from speechlab.metrics import classify_differences, compute_share_interval, has_difference_classes
+
+if TYPE_CHECKING:
+    from speechlab.metrics import Alignment
+
+_LEVEL = 0.05
+# Fewest systems that agree against a reference, and fewest such places of which anything is said.
+_MIN_AGREEING, _MIN_PLACES = 2, 50
+# How many times as often as the others a follower has the words of the reference, and how often at least.
+_TIMES, _LEAST = 2.0, 0.02
+_PLACE = ["utterance", "start", "end", "reference", "others"]
+
+
+class Followers(NamedTuple):
+    """How often each system has words of references against which most others agree; these places, and findings."""
+
+    systems: pd.DataFrame
+    places: pd.DataFrame
+    findings: list[Finding]
+
+
+def find_followers(rows: pd.DataFrame, block: str) -> Followers:
+    """Find the words of references against which most systems agree, and the systems that have them all the same."""
+    names = rows["system"].unique().tolist()
+    edits, places = _list_suspected_places(rows, len(names))
+    pairs = places.reset_index(names="place").merge(edits, on="utterance", suffixes=("", "_of"))
+    near = pairs[(pairs["start_of"] <= pairs["end"]) & (pairs["end_of"] >= pairs["start"])]
+    same = near[
+        (near[[f"{name}_of" for name in _PLACE[1:]]].to_numpy() == near[_PLACE[1:]].to_numpy()).all(axis=1)
+    ]
+    agrees, differs = np.zeros((2, len(places), len(names)), dtype=bool)
+    for marks, found in ((agrees, same), (differs, near)):
+        marks[found["place"], pd.Index(names).get_indexer(found["system"])] = True
+    agreeing = agrees.sum(axis=1, keepdims=True) - agrees  # of the other systems
+    suspected = (agreeing >= _MIN_AGREEING) & (2 * agreeing > len(names) - 1)
+    blocks = rows.drop_duplicates("utterance").set_index("utterance", drop=False)[block]
+    of_block = pd.factorize(blocks[places["utterance"]])[0]
+    cases, follows = agrees | ~differs, ~differs
+    facts, findings = [], []
+    for own, name in enumerate(names):
+        here = suspected[:, own]
+        hits, counts = (np.bincount(of_block, marks[:, own] & here) for marks in (follows, cases))
+        others = [int(np.delete(marks[here], own, axis=1).sum()) for marks in (follows, cases)]
+        usual, count = others[0] / max(others[1], 1), int(counts.sum())
+        low, high = compute_share_interval(hits, counts, 1 - _LEVEL / len(names))
+        is_follower = count >= _MIN_PLACES and low > max(_TIMES * usual, _LEAST)
+        share = float(hits.sum()) / count if count else np.nan
+        ends = {"followed_low": low, "followed_high": high, "usual": usual, "follows": is_follower}
+        facts.append({"system": name, "suspects": count, "followed": share, **ends})
+        if is_follower:
+            example = places.iloc[np.flatnonzero(here & follows[:, own])[0]]
+            findings.append(_describe_follower(facts[-1], example, rows["language"].iloc[0]))
+    return Followers(pd.DataFrame(facts).astype({"system": "string"}), places, findings)
+
+
+def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return all places where systems differ from a reference, and those where most of the others agree."""
+    wrong = rows.loc[rows["errors"] > 0, ["system", "utterance", "alignment"]]
+    cells = [
+        (system, utterance, *span)
+        for system, utterance, alignment in wrong.itertuples(index=False)
+        for span in _list_spans(alignment)
+    ]
+    edits = pd.DataFrame(cells, columns=["system", *_PLACE])
+    places = edits.groupby(_PLACE, sort=False)["system"].nunique().reset_index(name="agreeing")
+    places = places[(places["agreeing"] >= _MIN_AGREEING) & (2 * places["agreeing"] > systems - 1)]
+    language = rows["language"].iloc[0]
+    if has_difference_classes(language):  # without differences of notation alone
+        texts = zip(places["reference"], places["others"], strict=True)
+        is_wrong = [classify_differences(*pair, language).tolerant_errors > 0 for pair in texts]
+        places = places[np.array(is_wrong, dtype=bool)]
+    return edits, places.reset_index(drop=True)
+
+
+def _list_spans(alignment: Alignment) -> Iterator[tuple[int, int, str, str]]:
+    """Yield the places of a reference where a transcript has other words, with both texts."""
+    spans: list[list[int]] = []
+    for operation, *ends in alignment.blocks:
+        if operation == "equal":
+            continue
+        if spans and spans[-1][1::2] == ends[::2]:  # it begins where the one before ends
+            spans[-1][1::2] = ends[1::2]
+        else:
+            spans.append(ends)
+    join = alignment.separator.join
+    for i0, i1, j0, j1 in spans:
+        yield i0, i1, join(alignment.reference[i0:i1]), join(alignment.hypothesis[j0:j1])
+
+
+def _describe_follower(facts: Mapping[str, Any], example: Any, language: str) -> Finding:
+    said, others = (f"“{text}”" if text else "nothing" for text in (example["reference"], example["others"]))
+    words = (
+        f"{quote_name(facts['system'])} follows references that are likely wrong: it has {facts['followed']:.0%} of "
+        f"{facts['suspects']:,} places against which most others agree ({facts['followed_low']:.0%} to "
+        f"{facts['followed_high']:.0%}), and the others have {facts['usual']:.0%}; such as {said}, where they have "
+        f"{others}."
+    )
+    numbers = {name: facts[name] for name in ("followed", "suspects", "usual")}
+    return Finding(words, language, systems=(str(facts["system"]),), numbers=numbers)
