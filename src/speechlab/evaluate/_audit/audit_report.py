@@ -50,7 +50,8 @@ def score_predictions(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataF
     language, normalize = (record["settings"][name] for name in ("language", "normalize"))
     whole = rows.dropna(subset=["text", "hypothesis"]).reset_index(drop=True)
     rate = error_rate(whole, unit=choose_unit(language), language=language, normalize=normalize)
-    return to_scored_table(rate, None, {}).assign(language=language, alignment=list(rate.alignments))
+    alignments: Any = list(rate.alignments)
+    return to_scored_table(rate, None, {}).assign(language=language, alignment=alignments)
 
 
 def build_audit_report(
@@ -101,15 +102,17 @@ def _place_systems(ranking: Ranking, errors: pd.DataFrame | None = None) -> pd.D
     pairs, names = ranking.pairs, ranking.systems["system"].tolist()
     shown = pairs.loc[build_significance_mask(pairs), ["a", "b"]].itertuples(index=False)
     apart = {frozenset(pair) for pair in shown}
-    groups, leader, needed = [1], names[0], [None]
+    groups, leader = [1], names[0]
+    needed: list[int | None] = [None]
     for before, name in pairwise(names):
         is_new = frozenset((leader, name)) in apart
         leader = name if is_new else leader
         groups.append(groups[-1] + is_new)
-        settled = errors is None or frozenset((before, name)) in apart
-        change = None if settled else (errors[name] - errors[before]).to_numpy()
-        alpha = (1 - ranking.level) / len(pairs)
-        needed.append(None if change is None else compute_utterances_needed(change, alpha, _POWER))
+        if errors is None or frozenset((before, name)) in apart:
+            needed.append(None)
+        else:
+            change = (errors[name] - errors[before]).to_numpy(dtype="int64")
+            needed.append(compute_utterances_needed(change, (1 - ranking.level) / len(pairs), _POWER))
     # Behind the last one that is significantly better, before the first that is significantly worse.
     differs = [[frozenset((name, other)) in apart for other in names] for name in names]
     lows = [max((at + 2 for at in range(own) if row[at]), default=1) for own, row in enumerate(differs)]
