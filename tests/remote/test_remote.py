@@ -86,6 +86,7 @@ def test_every_reader_of_recordings_takes_an_address(memory, tmp_path):
     address = "memory://set/a b.wav"
     assert AudioClip.from_file(address) == CLIP
     assert AudioClip.from_file(address).title == "a b.wav"
+    assert AudioClip.from_file(address.replace("memory", "MEMORY")) == CLIP
     assert measure_length_s(address) == 0.5
     segment = FileSegment(address, 0.1, 0.3)
     assert (segment.duration_s, str(segment)) == (pytest.approx(0.2), f"{address}#t=0.1,0.3")

@@ -144,8 +144,9 @@ def _stamp_remote(address: str) -> Hashable:
 
 def _open_system(address: str) -> tuple[Any, str]:
     """Return the file system of an address, and the file's name there."""
-    full = reveal_secrets(address)
-    protocol = full.partition("://")[0].lower()
+    protocol, between, rest = reveal_secrets(address).partition("://")
+    protocol = protocol.lower()
+    full = f"{protocol}{between}{rest}"
     core = require("fsspec.core")
     try:
         system, inner = core.url_to_fs(full, use_listings_cache=False)

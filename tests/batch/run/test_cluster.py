@@ -109,6 +109,15 @@ def test_an_executor_that_is_none(reverser, store):
         batch.translate(pd.DataFrame({"text": ["a"]}), reverser, **quiet(store, executor="cluster"))
 
 
+def test_an_executor_that_is_closed(cluster, reverser, store):
+    with distributed.Client(cluster.address, set_as_default=False) as closed:
+        pass
+    with pytest.raises(
+        InvalidRequestError, match=r"executor is closed; make a new dask\.distributed\.Client"
+    ):
+        batch.translate(pd.DataFrame({"text": ["a"]}), reverser, **quiet(store, executor=closed))
+
+
 @pytest.mark.slow
 def test_functions_in_place_of_a_service_run_on_the_workers(cluster, store):
     held = threading.Lock()
@@ -341,15 +350,18 @@ def test_workers_are_killed(translator, store):
 
 
 @pytest.mark.slow
-def test_a_scheduler_that_is_killed_and_comes_back(translator, store):
+@pytest.mark.parametrize("patience_s", [30, 1])
+def test_a_scheduler_that_is_killed_and_comes_back(translator, store, patience_s):
+    """While the user's client of it still waits, and after that has given up."""
     translator.delay_s = 0.02
-    with started(2) as cluster, Client(translator.base_url) as lab:
+    with started(2, timeout=patience_s) as cluster, Client(translator.base_url) as lab:
 
         def kill():
             more_than(translator, 60)
             cluster.scheduler.kill()
             for process in cluster.workers:  # they end by themselves
                 process.join(60)
+            assert patience_s > 1 or eventually(lambda: cluster.client.status == "closed", 60)
             cluster.start()
 
         killer = threading.Thread(target=kill, daemon=True)
@@ -372,9 +384,9 @@ def test_a_scheduler_that_is_gone(translator, store):
 
         killer = threading.Thread(target=kill, daemon=True)
         killer.start()
-        with pytest.warns(UserWarning, match="the scheduler of the cluster is gone") as told:
-            table = batch.translate(texts(250), lab, **on(cluster, store))
-        assert "make a new dask.distributed.Client" in str(told[0].message)
+        words = f"the scheduler at {cluster.address} did not come back within 4 s; start it and its workers"
+        with pytest.warns(UserWarning, match=words):
+            table = batch.translate(texts(250), lab, **on(cluster, store, give_up_after_s=4))
         killer.join(60)
         assert set(table["status"]) == {"ok", "cancelled"}
         assert (table["status"] == "ok").sum() == len(translator.calls)

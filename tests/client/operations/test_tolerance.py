@@ -111,6 +111,15 @@ def test_json_as_loose_writers_make_it_keeps_its_text(body, text):
     assert RawResponse(400, {}, body.replace(b'"text"', b'"error"')).json()["error"] == text
 
 
+@pytest.mark.parametrize(("given", "text"), [("", "a b c"), ("A b c.", "A b c.")])
+def test_segments_without_times_keep_their_texts(given, text):
+    segments = b'[{"start":NaN,"end":1,"text":"a"},{"start":1,"end":Infinity,"text":"b"},{"text":"c"}]'
+    body = b'{"text":"%s","language":"en","segments":%s}' % (given.encode(), segments)
+    transcript = Transcribe(b"").read(RawResponse(200, {}, body))
+    assert transcript.text == text
+    assert [(piece.start, piece.end, piece.text) for piece in transcript.pieces] == [(1.0, 1.0, "b")]
+
+
 @pytest.mark.parametrize(
     "body", [b"{'text': 'a'}", b'{"text":"a\xff"}', b"[" * 100_000, b'{"text":NaN,}', b""]
 )

@@ -102,6 +102,18 @@ def test_a_reply_that_is_compressed(server, lab, http):
         translate(lab)
 
 
+def test_what_others_send_loosely_is_read(server, lab, http, clip):
+    """JSON with NaN and half a character, and sound in pieces without a media type, which lacks no first piece."""
+    server.script(http.reply(body=b'{"text":"a\\ud83d b","confidence":NaN}'))
+    assert str(lab.transcribe(clip)) == "a\ufffd b"
+    data = clip.encode("pcm")
+    step = len(data) // 10
+    pieces = [data[start : start + step] for start in range(0, len(data), step)]
+    server.script(http.chunked(*pieces, content_type="application/octet-stream"))
+    with lab.stream_speech("a", voice=http.VOICE_ID, format="pcm") as stream:
+        assert b"".join(stream) == data
+
+
 def test_headers_that_come_twice_are_joined(server, lab, http):
     twice = http.reply(X_Note="a").replace(b"X-Note: a", b"X-Note: a\r\nx-note: b")
     server.script(twice)

@@ -1,8 +1,8 @@
 """Calls of a run that the workers of a Dask cluster make, in leases of some hundred rows.
 
 This process plans, gives out leases, keeps what comes back and counts. A lease is one task of the scheduler. A worker
-has two leases at a time, so that it never waits for the next. A lease whose worker was lost comes back with what is
-in its parts; the rest is given out again.
+has two leases at a time or more, so that it never waits for the next. A lease whose worker was lost comes back with
+what is in its parts; the rest is given out again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from functools import partial, reduce
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
-from speechlab._require import require
 from speechlab.batch._outcome import Outcome, PlannedCall
 from speechlab.batch._plan.plan import Amounts
+from speechlab.batch._run.connection import ANSWER_S, ClusterConnection
 from speechlab.batch._run.lease import (
     PARTS_FOLDER,
     CallLease,
@@ -32,7 +32,7 @@ from speechlab.batch._run.lease import (
     wait_for_and_read_parts,
 )
 from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallsUnderWay, ResultWriter, build_outcome
-from speechlab.errors import APIConnectionError, InvalidRequestError
+from speechlab.errors import APIConnectionError
 
 if TYPE_CHECKING:
     from speechlab.batch._plan.steps import RowStep
@@ -43,8 +43,11 @@ if TYPE_CHECKING:
 
 # Interval in seconds at which the list of workers is checked.
 _POLL_S = 1.0
-# Leases of a worker at a time.
+# Leases of a worker at a time, and calls in small ones for each call that it makes at once.
 _LEASES_PER_WORKER = 2
+_CALLS_PER_PLACE = 4
+# Parts of the last calls for each worker, of which a lease is one.
+_SHARES_PER_WORKER = 4
 # Maximum of calls in a lease. Each is claimed, and the time of a claim grows with their number.
 _MAX_LEASE_CALLS = 250
 # Seconds of a lease below which leases grow, and above which they shrink.
@@ -53,18 +56,19 @@ _SHORT_S, _LONG_S = 4.0, 12.0
 _MAX_LOST = 4
 # Losses from which a call has a lease of its own, so that it takes no others along.
 _LOSSES_BEFORE_ISOLATION = 2
-# Seconds that a run waits for a cluster without a worker.
+# Seconds that a run waits for a cluster without a scheduler or a worker.
 _MAX_AWAY_S = 300.0
-_NOTIFY_TIMEOUT_S = 5.0
 
 
 class ClusterWorkers:
     """The workers of a cluster during a run."""
 
     def __init__(self, executor: Any, means: bytes, folder: Any, options: Mapping[str, Any]) -> None:
-        self._executor, self.means, self.folder, self.options = executor, means, folder, options
+        self.means, self.folder, self.options = means, folder, options
         self.run = folder.name
+        self._connection = ClusterConnection(executor, self.run, self._note_worker_pause)
         self.leases: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
         self.changed = asyncio.Event()
         self.trouble = ""
         self.size = options["concurrency"]
@@ -75,6 +79,7 @@ class ClusterWorkers:
         self._end = asyncio.get_running_loop().create_future()
         """Done when the leases are over with their scheduler; the client may have lost the message that says so."""
         self._away_since: float | None = time.monotonic()
+        self._is_alone = False  # without a scheduler
         self._away_s = _MAX_AWAY_S if options["give_up_after_s"] is None else options["give_up_after_s"]
 
     @property
@@ -87,7 +92,12 @@ class ClusterWorkers:
         """Return the reason for which all workers wait, and the remaining seconds; None if they do not wait."""
         now = time.monotonic()
         if self._away_since is not None:
-            return "a worker of the cluster", self._away_since + self._away_s - now
+            what = (
+                f"the scheduler at {self._connection.address}"
+                if self._is_alone
+                else "a worker of the cluster"
+            )
+            return what, max(0.0, self._away_since + self._away_s - now)
         busy = [address for address, leases in self.leases.items() if leases]
         waits = [self._paused[address] for address in busy if address in self._paused]
         if not waits or len(waits) < len(busy):
@@ -95,25 +105,42 @@ class ClusterWorkers:
         what, until = max(waits, key=lambda one: one[1])
         return what, max(0.0, until - now)
 
-    def find_free_worker(self) -> str | None:
-        """Return the worker with the fewest leases, if it may have another."""
-        address = min(self.leases, key=lambda one: self.leases[one], default=None)
-        return None if address is None or self.leases[address] >= _LEASES_PER_WORKER else address
+    def find_free_worker(self, count: int) -> str | None:
+        """Return the worker with the fewest calls, if it may have another lease, of so many calls."""
+        address = min(self.leases, key=lambda one: (self.calls[one], self.leases[one]), default=None)
+        if address is None:
+            return None
+        # Of small leases it may have more: each is held by its slowest call, while the others of it are done.
+        small = self.calls[address] + count <= _CALLS_PER_PLACE * self.options["concurrency"]
+        return address if small or self.leases[address] < _LEASES_PER_WORKER else None
+
+    def count_lease(self, address: str, count: int) -> None:
+        """Count a lease of a worker, of so many calls."""
+        self.leases[address] += 1
+        self.calls[address] += count
 
     async def send_lease(self, address: str, lease: CallLease) -> LeaseResult:
         """Have a worker make the calls of a lease; what comes back may lack some, or all."""
-        if self._executor.status != "running":  # the task would go to the next scheduler, for nobody
-            self.leases.clear()
-            return LeaseResult(b"")
+        executor = self._connection.executor
         where = {"workers": [address], "allow_other_workers": True}
         task = pickle.dumps(LeaseTask(lease))
         began = time.monotonic()
-        future = self._executor.submit(
-            pickle.loads, task, key=f"{lease.run}-{lease.name}", pure=False, **where
-        )
-        remote = asyncio.run_coroutine_threadsafe(
-            _await_result_or_error(future), self._executor.loop.asyncio_loop
-        )
+        try:
+            if not self._connection.is_open:  # the task would go to the next scheduler, for nobody
+                raise ConnectionError
+            future = executor.submit(pickle.loads, task, key=f"{lease.run}-{lease.name}", pure=False, **where)
+            remote = asyncio.run_coroutine_threadsafe(
+                _await_result_or_error(future), executor.loop.asyncio_loop
+            )
+        except (
+            OSError,
+            RuntimeError,
+            ValueError,
+            AttributeError,
+        ):  # the scheduler, or our client of it, is gone
+            self.leases.clear()
+            self.calls[address] -= len(lease.calls)
+            return LeaseResult(b"")
         local = asyncio.wrap_future(remote)
         try:
             await asyncio.wait({local, self._end}, return_when=asyncio.FIRST_COMPLETED)
@@ -121,6 +148,7 @@ class ClusterWorkers:
         finally:
             remote.cancel()
             future.release()  # which also ends it, if it is under way
+            self.calls[address] -= len(lease.calls)
             if address in self.leases:
                 self.leases[address] -= 1
             self.changed.set()
@@ -144,20 +172,28 @@ class ClusterWorkers:
 
     async def notify_workers(self, **what: Any) -> None:
         """Send a message to all workers; a worker that does not listen is left to the end of its lease."""
-        run = partial(self._executor.run, notify_worker, self.run, on_error="ignore", **what)
+        run = partial(self._connection.executor.run, notify_worker, self.run, on_error="ignore", **what)
         with suppress(Exception):
-            await asyncio.wait_for(asyncio.to_thread(run), _NOTIFY_TIMEOUT_S)
+            await asyncio.wait_for(asyncio.to_thread(run), ANSWER_S)
 
     async def watch_workers(self) -> None:
         """Watch the workers and the scheduler until cancelled."""
-        self._executor.subscribe_topic(self.run, self._note_worker_pause)
+        try:
+            await self._watch_workers()
+        except Exception as error:  # noqa: BLE001 - nobody else would say it, and the run would wait for ever
+            self.trouble = f"the cluster cannot be watched: {type(error).__name__}: {error}"
+        self.changed.set()
+
+    async def _watch_workers(self) -> None:
         while not self.trouble:
-            scheduler, listed = await asyncio.to_thread(self._find_scheduler_and_workers)
+            scheduler, listed = await asyncio.to_thread(self._connection.find_scheduler_and_workers)
+            self._is_alone = not scheduler
             if listed and listed <= self._faults.keys():
                 self.trouble = f"no worker of the cluster can make calls: {self._faults[min(listed)]}"
             listed -= self._faults.keys()
             if scheduler and scheduler != self._scheduler:
                 self._scheduler = scheduler
+                self._connection.subscribe()
                 self._end.set_result(None)
                 self._end = asyncio.get_running_loop().create_future()
             if listed != self.leases.keys():
@@ -172,28 +208,20 @@ class ClusterWorkers:
             elif self._away_since is None:
                 self._away_since = now
             elif now - self._away_since > self._away_s:
-                reason = f"the cluster has had no worker for {self._away_s:g} s"
-                self.trouble = f"{reason}; start some at its scheduler, and the same call resumes"
+                self.trouble = self._describe_absence()
             await asyncio.sleep(_POLL_S)
-        self.changed.set()
 
-    def _find_scheduler_and_workers(self) -> tuple[str, set[str]]:
-        """Return the id of the scheduler and the addresses of the workers; empty while they are away."""
-        executor = self._executor
-        if executor.status in ("closed", "closing"):
-            self.trouble = (
-                "the scheduler of the cluster is gone, and its Client has given up (its timeout= says when); "
-                "start the scheduler and make a new dask.distributed.Client"
-            )
-        if executor.status != "running":
-            return "", set()
-        try:
-            identity = executor.sync(
-                executor.scheduler.identity, n_workers=-1, callback_timeout=_NOTIFY_TIMEOUT_S
-            )
-        except (OSError, TimeoutError):  # the scheduler is away
-            return "", set()
-        return identity["id"], set(identity["workers"])
+    def _describe_absence(self) -> str:
+        """Return why nothing goes on, and what to do."""
+        if not self._is_alone:
+            reason = f"the cluster has had no worker for {self._away_s:g} s"
+            return f"{reason}; start some at its scheduler, and the same call resumes"
+        reason = f"the scheduler at {self._connection.address} did not come back within {self._away_s:g} s"
+        return f"{reason}; start it and its workers, and the same call with a new dask.distributed.Client resumes"
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        self._connection.close()
 
     def _note_worker_pause(self, event: tuple[float, Any]) -> None:
         address, paused = event[1]
@@ -208,10 +236,6 @@ async def open_workers(
     executor: Any, step: RowStep, lab: Client, store: Store, run: str, options: Mapping[str, Any]
 ) -> AsyncIterator[ClusterWorkers]:
     """The workers of a cluster, for a run."""
-    distributed = require("distributed")
-    if not isinstance(executor, distributed.Client) or executor.asynchronous:
-        message = f"executor is {executor!r}; give a dask.distributed.Client that is not asynchronous"
-        raise InvalidRequestError(message, parameter="executor")
     limits = {name: options[name] for name in ("concurrency", "give_up_after_s", "max_error_share")}
     workers = ClusterWorkers(
         executor, pickle.dumps((lab, step, limits)), store.path / PARTS_FOLDER / run, options
@@ -224,8 +248,7 @@ async def open_workers(
     finally:
         watch.cancel()
         await asyncio.gather(watch, return_exceptions=True)
-        with suppress(Exception):
-            executor.unsubscribe_topic(run)
+        await asyncio.to_thread(workers.close)
         await asyncio.to_thread(shutil.rmtree, workers.folder, ignore_errors=True)
         mine.release_keys([run])
 
@@ -282,14 +305,14 @@ class LeaseWindow(CallsUnderWay):
             rules.stop.set(crew.trouble)
         while not rules.stop.reason:
             # looked ahead, so that the last leases are small and end together
-            ahead = _LEASES_PER_WORKER * crew.size * max(1, len(crew.leases))
-            self._waiting.extend(islice(self._feed, max(0, ahead - len(self._waiting))))
-            address = crew.find_free_worker() if self._waiting else None
-            fewest = max(1, crew.options["concurrency"] // 2)
-            most = min(crew.size, max(fewest, len(self._waiting) * crew.size // ahead))
+            shares = _SHARES_PER_WORKER * max(1, len(crew.leases))
+            self._waiting.extend(islice(self._feed, max(0, shares * crew.size - len(self._waiting))))
+            fewest = max(1, crew.options["concurrency"] // 4)
+            most = min(crew.size, max(fewest, len(self._waiting) // shares))
+            address = crew.find_free_worker(most) if self._waiting else None
             if address is None or not (calls := self._admit_next_calls(most)):
                 return
-            crew.leases[address] += 1
+            crew.count_lease(address, len(calls))
             self._start_task(self._run_lease(address, calls))
 
     def _admit_next_calls(self, most: int) -> list[tuple[PlannedCall, Amounts]]:

@@ -261,7 +261,8 @@ class Transcribe(Operation[Transcript]):
         )
 
     def read(self, reply: Reply | RawResponse) -> Transcript:
-        parsed = RecognitionReply.parse(reply.fields)  # the form is read off its fields, not off the request
+        # the form is read off its fields, not off the request
+        parsed = RecognitionReply.parse(_keep_untimed_texts(reply.fields))
         text = parsed.text
         if parsed.segments is not None and not text:
             from speechlab.text import join_texts
@@ -303,6 +304,25 @@ class Transcribe(Operation[Transcript]):
     def restore_body(kept: Mapping[str, Any]) -> dict[str, Any]:
         names = ("text", "language", "confidence", "segments", "words", *_STREAM_FIELDS)
         return {name: kept[name] for name in names if kept.get(name) is not None}
+
+
+def _keep_untimed_texts(body: Any) -> Any:
+    """Return a reply whose segments without a start are in its text alone; one without an end is an instant."""
+    segments = body.get("segments") if isinstance(body, dict) else None
+    if not isinstance(segments, list) or not all(isinstance(segment, dict) for segment in segments):
+        return body
+    if not any(segment.get(name) is None for segment in segments for name in ("start", "end")):
+        return body
+    from speechlab.text import join_texts
+
+    texts = [text for segment in segments if isinstance(text := segment.get("text"), str)]
+    timed = [segment for segment in segments if segment.get("start") is not None]
+    instants = [
+        {**segment, "end": segment["start"]} if segment.get("end") is None else segment for segment in timed
+    ]
+    language = body.get("language")
+    joined = join_texts(texts, language if isinstance(language, str) else "")
+    return {**body, "text": body.get("text") or joined, "segments": instants}
 
 
 def to_contract_fields(transcript: Transcript) -> dict[str, Any]:
