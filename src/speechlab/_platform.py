@@ -1,8 +1,9 @@
-"""The machine and the process: forks, installed versions and what differs between them, loopback addresses."""
+"""The machine and the process: forks, notebooks, installed versions and what they change, loopback addresses."""
 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -21,6 +22,18 @@ def register_after_fork(renew: Callable[[], None]) -> Callable[[], None]:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=renew)
     return renew
+
+
+def find_marimo() -> Any:
+    """Return marimo, if it runs this code as a notebook, and else None."""
+    marimo = sys.modules.get("marimo")
+    return marimo if marimo is not None and marimo.running_in_notebook() else None
+
+
+def is_in_notebook() -> bool:
+    """Return whether this code runs in a notebook, whose cells show what is displayed."""
+    ipython = sys.modules.get("IPython")
+    return bool(find_marimo()) or (ipython is not None and hasattr(ipython.get_ipython(), "kernel"))
 
 
 @cache

@@ -70,7 +70,7 @@ def test_it_follows_the_model_says_the_end_and_lets_go(show_preview, preview):
     page.evaluate("model.set('done', 40)")
     page.evaluate("model.set('summary', 'soon')")
     assert page.locator("tbody tr").all_text_contents() == ["oknew1.00 s"]
-    assert page.get_by_role("progressbar", name="Calls done").evaluate("node => node.value / node.max") == 1
+    assert page.get_by_role("progressbar", name="Progress").evaluate("node => node.value / node.max") == 1
     assert page.locator(".sl-summary").text_content() == "soon"
     assert page.locator("[aria-live]").text_content() != "soon"  # not at every step
     page.evaluate("model.set('running', false)")

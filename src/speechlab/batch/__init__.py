@@ -29,7 +29,6 @@ from speechlab.batch._plan.columns import list_earlier_bookkeeping as list_earli
 from speechlab.batch._plan.parameters import Column, Value
 from speechlab.batch._plan.plan import S_PER_CHARACTER, Amounts, Plan
 from speechlab.batch._plan.price import Price
-from speechlab.batch._run.progress import BAR as BAR
 from speechlab.batch._run.progress import Counts, Watcher, announce, show_progress
 from speechlab.batch._run.progress import Progress as Progress
 from speechlab.batch._run.rules import Budget

@@ -16,7 +16,7 @@ from speechlab.batch._plan.plan import Plan, build_plan, check_plan
 from speechlab.batch._plan.source import Partitions, Table, open_source
 from speechlab.batch._plan.steps import RowStep, SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.execution import Execution
-from speechlab.batch._run.progress import BAR, ProgressDisplay, Tally, choose_progress, show_progress
+from speechlab.batch._run.progress import ProgressDisplay, Tally, choose_progress, show_progress
 from speechlab.batch._run.turns import BatchTurns, CallTurns
 from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallWindow, ResultWriter
 from speechlab.batch._store_options import KeepingOptions, is_existing_store, use_store
@@ -380,8 +380,10 @@ def _open_plan_and_store(
         step = kind(parameters, source.columns, service, voices, get_service(caller.lab))
         store = store or stack.enter_context(use_store(keeping["store"]))
         rows = len(source.whole) if source.whole is not None and kind.works_on == "audio" else 0
-        with_bar = progress is True or progress == BAR  # only a bar shows the reading
-        with show_progress(with_bar, rows, "read recordings", unit="row", delay_s=_BAR_DELAY_S) as advance:
+        # a function and a watcher are for calls
+        with show_progress(
+            progress is True, rows, "read recordings", unit="row", delay_s=_BAR_DELAY_S
+        ) as advance:
             plan = build_plan(source, step, keeping, store, service, advance)
         yield caller, plan, store
 

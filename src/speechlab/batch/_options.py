@@ -16,7 +16,7 @@ from speechlab.batch._plan.parameters import (
     TranslationParameters,
     collect_annotation_texts,
 )
-from speechlab.batch._run.progress import BAR, Progress, Watcher
+from speechlab.batch._run.progress import Progress, Watcher
 from speechlab.batch._run.rules import Budget
 from speechlab.batch._store_options import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
 from speechlab.errors import InvalidRequestError
@@ -59,7 +59,7 @@ _OPTIONS = {
     "concurrency": _Option(DEFAULT_CONCURRENCY, _is_count, "a whole number of at least 1"),
     "progress": _Option(
         True,
-        lambda value: isinstance(value, bool | Watcher) or callable(value) or value == BAR,
+        lambda value: isinstance(value, bool | Watcher) or callable(value),
         "True, False, a function of (calls done, calls in all), or a watcher such as BatchPreview()",
     ),
     "on_error": _Option("row", lambda value: value in ("row", "raise"), "'row' or 'raise'"),

@@ -6,6 +6,7 @@ import os
 import re
 import select
 import time
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -92,12 +93,26 @@ def test_long_texts_are_cut_and_stopped_runs_say_so():
 
 def test_in_a_notebook_a_batch_shows_its_preview(reverser, store, monkeypatch):
     shown = []
-    monkeypatch.setattr(progress, "_is_in_notebook", lambda: True)
+    cell = SimpleNamespace(get_parent=lambda: {"header": {"msg_id": "first"}})
+    monkeypatch.setattr(progress, "is_in_notebook", lambda: True)
+    monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: cell)
     monkeypatch.setattr("IPython.display.display", lambda *values, **_: shown.extend(values))
     batch.translate(texts(3), reverser, store=store, **EN_JA)
     (preview,) = shown
     assert isinstance(preview, BatchPreview)
     assert (preview.title, preview.done, preview.running) == ("Translation", 3, False)
+    with progress.show_progress(True, 3, "quality", unit="clip") as advance:  # in the same cell: a line more
+        advance(2)
+    assert shown == [preview]
+    assert (preview.earlier[0]["title"], preview.title) == ("Translation", "Quality")
+    assert re.match(r"2 of 3 clips · [\d.,]+ clips/s · stopped after", preview.summary)
+    cell.get_parent = lambda: {"header": {"msg_id": "second"}}
+    with progress.show_progress(True, 1, "sounds", delay_s=60) as advance:  # too short to be seen
+        advance()
+    assert shown == [preview]
+    with progress.show_progress(True, 1, "sounds") as advance:
+        advance()
+    assert len(shown) == 2
 
 
 def test_rows_that_cannot_be_asked_are_counted_as_well(reverser, store):
@@ -274,6 +289,6 @@ def test_stages_without_a_batch_have_a_bar(monkeypatch):
         return opened(*given, **how)
 
     monkeypatch.setattr(progress, "_open_bar", open_bar)
-    with progress.show_progress(progress.BAR, 3, "quality", unit="clip") as advance:
+    with progress.show_progress(True, 3, "quality", unit="clip") as advance:
         advance(2)
     assert bars == [(3, "quality", "clip")]

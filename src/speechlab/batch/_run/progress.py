@@ -9,9 +9,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, runtime_checkable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from speechlab._hooks import make_notebook_display
+from speechlab._platform import find_marimo, is_in_notebook
 
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
@@ -33,6 +35,7 @@ class Counts:
     elapsed_s: float
     invalid: int = 0  # rows that became error rows without a call
     waiting: str = ""  # why the whole run waits, with the time if it is known; empty while calls are made
+    unit: str = "call"  # what is counted
 
 
 @runtime_checkable
@@ -52,24 +55,22 @@ class Watcher(Protocol):
         """End the display. Called once for every run, whether it finished or stopped."""
 
 
-# True for a bar, False for none, a function of (calls done, calls in all), or a watcher.
-Progress = bool | Callable[[int, int], None] | Watcher | Literal["bar"]
-
-
-# Progress as a bar, also in a notebook, for what makes one batch after the other.
-BAR: Final = "bar"
+# True for a bar or, in a notebook, the preview of its cell; False for none; a function of (calls done, calls in all);
+# or a watcher.
+Progress = bool | Callable[[int, int], None] | Watcher
 
 
 def choose_progress(progress: Progress) -> Progress:
-    """Return the display of a batch: in a notebook, for True, the one that is registered."""
-    display: Progress | None = make_notebook_display() if progress is True and _is_in_notebook() else None
+    """Return what shows a run: in a notebook, for True, the display that is registered."""
+    display: Progress | None = make_notebook_display() if progress is True and is_in_notebook() else None
     return progress if display is None else display
 
 
 class Tally:
     """Counts of a run, written by the loop that makes the calls and read by the thread that shows them."""
 
-    def __init__(self) -> None:
+    def __init__(self, unit: str = "call") -> None:
+        self.unit = unit
         self.started = False
         self.pauses: list[Callable[[], tuple[str, float] | None]] = []
         self.total = 0
@@ -103,7 +104,8 @@ class Tally:
         elapsed_s = time.perf_counter() - self._began
         statuses = self.statuses
         counted = statuses["error"], statuses["cached"]
-        return Counts(self.done, self.total, *counted, elapsed_s, self.invalid, self.describe_wait())
+        waiting = self.describe_wait()
+        return Counts(self.done, self.total, *counted, elapsed_s, self.invalid, waiting, self.unit)
 
     def describe_wait(self) -> str:
         """Reason for which the whole run waits, and the time left; empty while calls are made."""
@@ -174,7 +176,7 @@ class ProgressDisplay:
 
     def _update_bar(self) -> None:
         if self._bar is None:
-            self._bar = _open_bar(self._tally.total, self._label, "call")
+            self._bar = _open_bar(self._tally.total, self._label, self._tally.unit)
         if self._bar.disable:
             return
         self._bar.total = self._tally.total
@@ -207,75 +209,52 @@ class ProgressDisplay:
 
 
 def _open_bar(total: int, label: str, unit: str, **options: Any) -> Any:
-    """Return a bar of tqdm: as text in a notebook's cell, and none where the output is no terminal."""
+    """Return a bar of tqdm; where the output is neither a terminal nor a notebook, it shows nothing."""
     from tqdm import tqdm
 
-    cell = _CellOutput() if _is_in_notebook() else None
-    hidden = None if cell is None else False  # None: where it is no terminal
-    return tqdm(total=total, desc=label, unit=unit, file=cell, disable=hidden, **options)
+    hidden = False if is_in_notebook() else None
+    return tqdm(total=total, desc=label, unit=unit, disable=hidden, **options)
 
 
 @contextmanager
 def show_progress(
     progress: Progress, total: int, label: str, *, unit: str = "call", delay_s: float = 0.0
 ) -> Iterator[Callable[..., object]]:
-    """Show a count of work that is no run."""
+    """Show a count of work that is no run, if it takes longer than a delay."""
     if progress is False or not total:
         yield lambda _=1: None
         return
-    if progress is True or progress == BAR:
+    if progress is True and not is_in_notebook():
         with _open_bar(total, label, unit, delay=delay_s, leave=not delay_s) as bar:
             yield bar.update
         return
-    tally = Tally()
+    tally = Tally(unit)
     tally.add_planned(total, 0)
-    display = ProgressDisplay(tally, lambda: progress, label)
+    display = ProgressDisplay(tally, cache(partial(choose_progress, progress)), label)
+    due = time.perf_counter() + delay_s
 
     def count_more(more: int = 1) -> None:
         tally.done += more
-        display.show()
+        if time.perf_counter() >= due:
+            display.show()
 
     count_more(0)
     try:
         yield count_more
     finally:
-        display.close()
+        if time.perf_counter() >= due:
+            display.close()
 
 
 def announce(progress: Progress, words: str) -> None:
     """Show a sentence before the bars, where there are bars and somebody sees them."""
     if progress is not True:
         return
-    if _is_in_notebook():
-        _CellOutput().write(words)
-    elif sys.stderr.isatty():
-        sys.stderr.write(f"{words}\n")
-
-
-def _is_in_notebook() -> bool:
-    ipython = sys.modules.get("IPython")
-    return ipython is not None and hasattr(ipython.get_ipython(), "kernel")
-
-
-class _CellOutput:
-    """A file for tqdm that shows its last line as text in the output of a notebook's cell, which saving keeps."""
-
-    encoding = "utf-8"
-
-    def __init__(self) -> None:
-        self._handle: Any = None
-
-    def write(self, text: str) -> None:
-        """Replace the shown line."""
+    if marimo := find_marimo():
+        marimo.output.append(marimo.plain_text(words))
+    elif is_in_notebook():
         from IPython.display import display
 
-        line = {"text/plain": text.strip()}
-        if not line["text/plain"]:
-            return
-        if self._handle is None:
-            self._handle = display(line, raw=True, display_id=True)  # type: ignore[no-untyped-call]  # IPython's display has no types
-        else:
-            self._handle.update(line, raw=True)
-
-    def flush(self) -> None:
-        """Do nothing; nothing is buffered."""
+        display({"text/plain": words}, raw=True)  # type: ignore[no-untyped-call]  # IPython's display has no types
+    elif sys.stderr.isatty():
+        sys.stderr.write(f"{words}\n")

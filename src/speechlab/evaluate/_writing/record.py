@@ -99,8 +99,6 @@ def _format_sound(seconds: float) -> str:
 
 def build_stage_progress(progress: object, stage: str) -> Progress:
     """Return the progress of one stage of a study, in the form for a batch."""
-    if progress is True:
-        return batch.BAR
     if isinstance(progress, bool | batch.Watcher):
         return progress
     if not callable(progress):

@@ -18,7 +18,7 @@ class PreviewView extends View {
     const head = make(this.root, "div", "sl-head");
     this.title = make(head, "strong", "sl-title");
     this.summary = make(head, "span", "sl-summary");
-    this.bar = make(this.root, "progress", "sl-progress", { "aria-label": "Calls done" });
+    this.bar = make(this.root, "progress", "sl-progress", { "aria-label": "Progress" });
     this.table = make(this.root, "table", "sl-rows");
     const names = make(make(this.table, "thead"), "tr");
     for (const name of ["Status", "Text", "Latency"]) make(names, "th", "", name, { scope: "col" });

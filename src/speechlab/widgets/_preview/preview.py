@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from speechlab._arguments import build_argument_error, is_whole_number
+from speechlab._platform import find_marimo
 from speechlab.display import Html, element, notebook_output, table
 from speechlab.widgets._shared.browser import bundle_module, read_colors_and_style_sheets
 from speechlab.widgets._shared.live import RefreshableWidget
@@ -113,7 +114,7 @@ class BatchPreview(RefreshableWidget):
         self._last.clear()
         self._counts = None
         self._reasons.clear()
-        self.title = _TITLES.get(operation, operation)
+        self.title = _TITLES.get(operation, operation[:1].upper() + operation[1:])
         self._update_traits(running=True)
         self._pushed = -math.inf  # the first rows need not wait
         self._kept = time.monotonic()
@@ -171,15 +172,15 @@ def _outcome_to_entry(outcome: Outcome) -> dict[str, str]:
 
 
 def _format_summary(counts: Counts, *, running: bool) -> str:
-    facts = ["no calls to make"]
-    if counts.total:
-        facts = [f"{counts.done:,} of {counts.total:,} calls"]
-    facts += [f"{counts.errors + counts.invalid:,} failed", f"{counts.cached:,} cached"]
+    units = f"{counts.unit}s"
+    facts = [f"{counts.done:,} of {counts.total:,} {units}" if counts.total else f"no {units} to make"]
+    if counts.unit == "call":
+        facts += [f"{counts.errors + counts.invalid:,} failed", f"{counts.cached:,} cached"]
     rate = counts.done / counts.elapsed_s if counts.elapsed_s > 0 else 0.0
     if running and counts.waiting:
         return " · ".join([*facts, counts.waiting])
     if rate:
-        facts.append(f"{rate:.1f} calls/s")
+        facts.append(f"{rate:.1f} {units}/s")
     if not running:
         facts.append(
             f"{'ended' if counts.done >= counts.total else 'stopped'} after {_format_duration(counts.elapsed_s)}"
@@ -198,10 +199,24 @@ def _format_duration(seconds: float) -> str:
     return f"{rounded // 3600} h {rounded % 3600 // 60} min"
 
 
+_displayed: list[tuple[str, BatchPreview]] = []  # the last one, with the execution of a cell that shows it
+
+
 def display_preview() -> BatchPreview:
-    """Display a new preview in the output of a notebook's cell, and return it."""
+    """Return the preview that the running cell shows: one for all batches that it makes one after the other."""
+    if marimo := find_marimo():
+        preview = BatchPreview()
+        marimo.output.append(preview)
+        return preview
+    from IPython.core.getipython import get_ipython
     from IPython.display import display
 
+    find_parent = getattr(get_ipython(), "get_parent", dict)  # type: ignore[no-untyped-call]  # IPython has no types
+    execution = find_parent().get("header", {}).get("msg_id", "")
+    for shown_by, preview in _displayed:
+        if shown_by == execution != "" and not preview.running:
+            return preview
     preview = BatchPreview()
-    display(preview)  # type: ignore[no-untyped-call]  # IPython's display has no types
+    display(preview)  # type: ignore[no-untyped-call]
+    _displayed[:] = [(execution, preview)]
     return preview
