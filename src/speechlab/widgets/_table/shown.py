@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from speechlab._arguments import build_argument_error, is_whole_number, to_column_names
+from speechlab.batch import show_progress
 from speechlab.datasets import to_table
 from speechlab.display import Html, element
 from speechlab.errors import AudioError, InvalidRequestError
@@ -46,6 +47,8 @@ _MIN_ROWS_TO_ESTIMATE = 1_000
 # it.
 _SAMPLE_SOUNDS = 16
 _ESTIMATE_MARGIN = 1.25
+# Seconds after which the making of a page shows its progress.
+_PROGRESS_AFTER_S = 1.0
 # Bytes for the sentence about sounds that are left out.
 _MARGIN = 1_000
 _NO_ROOM = "not in this page, which is full"
@@ -59,6 +62,7 @@ class TableOptions(ColumnRoles, total=False):
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
+Made = TypeVar("Made")
 
 
 def expose_options(source: Callable[..., Any], names: str = "") -> Callable[[F], F]:
@@ -254,8 +258,18 @@ def _collect_page_content(rows: Rows) -> dict[str, Any]:
         return [to_base64(outline.peaks), round(outline.seconds, 3), outline.error]
 
     with ThreadPoolExecutor() as pool:  # files are read and samples compared without the interpreter's lock
-        outlines = list(pool.map(encode_outline, range(len(rows))))
+        outlines = list(
+            _count_rows(pool.map(encode_outline, range(len(rows))), rows, "waveforms of the page")
+        )
     return {**_collect_rows_and_differences(rows), "outlines": outlines}
+
+
+def _count_rows(made: Iterable[Made], rows: Rows, label: str) -> Iterator[Made]:
+    """Count the rows of a page whose parts are made, once that takes long."""
+    with show_progress(True, len(rows), label, unit="row", delay_s=_PROGRESS_AFTER_S) as advance:
+        for part in made:
+            advance()
+            yield part
 
 
 def _collect_rows_and_differences(rows: Rows) -> dict[str, Any]:
@@ -273,7 +287,7 @@ def _encode_fitting_sounds(rows: Rows, room: int) -> list[tuple[str, str]]:
     """Return the sound and the note of each row. Rows whose sound does not fit have a note only."""
     sounds: list[tuple[str, str]] = []
     room -= (len(_NO_ROOM) + 8) * len(rows)
-    for data, note in _encode_sounds(rows, range(len(rows))):
+    for data, note in _count_rows(_encode_sounds(rows, range(len(rows))), rows, "sounds of the page"):
         room -= len(data) + 3 * len(note)
         if data and room < 0:
             break

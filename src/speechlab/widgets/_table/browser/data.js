@@ -1,6 +1,10 @@
 // The rows in the browser: cells by column, notes, and the order of the rows that the filters let through.
 
 import { ask } from "../../_shared/kernel.js";
+import { collator, orderByRank, rankTexts } from "./ranks.js";
+
+/** Rows whose texts are ordered at once, in less than a frame or two. */
+const MANY = 4_000;
 
 /**
  * @typedef {{name: string, label: string, squeezed?: boolean, pinned?: boolean, kind: "text" | "label" | "category" | "list" | "number", shown: boolean, lang: string, compared: boolean,
@@ -21,8 +25,6 @@ export function cellOf(cell, column) {
   return cell.startsWith("-") ? -Infinity : Infinity;
 }
 
-const collator = new Intl.Collator(undefined, { numeric: true, sensitivity: "base" });
-
 export class TableData {
   /** @type {Column[]} */ columns;
   /** @type {number} */ count;
@@ -32,6 +34,8 @@ export class TableData {
   /** @type {string[]} */ langs;
   /** @type {Record<string, any[]>} */ noted;
   /** @type {string[] | null} */ haystack;
+  /** Ranks of the texts of a column, by its cells. @type {WeakMap<any[], Int32Array>} */ ranks = new WeakMap();
+  /** Ranks that are being made. @type {WeakMap<any[], Promise<void>>} */ ranking = new WeakMap();
   /** Indices of the rows that pass the filters, in order of display. @type {Int32Array} */ order;
 
   /** @param {any} model */
@@ -128,7 +132,31 @@ export class TableData {
     return low <= high ? /** @type {[number, number]} */ ([low, high]) : null;
   }
 
-  /** Filters and sorts the rows. @param {View} view */
+  /** Replaces a cell. @param {number} row @param {string} name @param {any} value */
+  replace(row, name, value) {
+    const cells = this.cells.get(name)?.slice(); // other cells have other ranks
+    if (!cells) return;
+    cells[row] = cellOf(value, this.column(name));
+    this.cells.set(name, cells);
+    this.haystack = null;
+  }
+
+  /** The cells of an order that needs ranks which are not there yet. @param {View["sort"]} sort */
+  unranked(sort) {
+    const cells = sort && this.cells.get(sort.name);
+    const kind = sort && this.column(sort.name)?.kind;
+    if (!cells || kind === "number" || kind === "list" || cells.length <= MANY || this.ranks.has(cells)) return null;
+    return cells;
+  }
+
+  /** Makes the ranks of a column's texts. @param {any[]} cells */
+  rank(cells) {
+    const made = this.ranking.get(cells) ?? rankTexts(cells).then((ranks) => void this.ranks.set(cells, ranks));
+    this.ranking.set(cells, made);
+    return made;
+  }
+
+  /** Filters and sorts the rows; without the ranks that an order needs, they stay in their own. @param {View} view */
   narrow(view) {
     const words = view.search.toLowerCase().split(/\s+/).filter(Boolean);
     if (words.length && !this.haystack) {
@@ -146,13 +174,18 @@ export class TableData {
       if (words.length && !words.every((word) => this.haystack?.[row].includes(word))) continue;
       rows.push(row);
     }
-    if (view.sort) this.sort(rows, view.sort);
+    if (view.sort && !this.unranked(view.sort)) this.sort(rows, view.sort);
     this.order = Int32Array.from(rows);
   }
 
   /** @param {number[]} rows @param {{name: string, down: boolean}} sort */
   sort(rows, { name, down }) {
     const cells = name.startsWith("noted:") ? this.noted[name.slice(6)] : (this.cells.get(name) ?? []);
+    const ranks = this.ranks.get(cells);
+    if (ranks) {
+      orderByRank(rows, ranks, down);
+      return;
+    }
     const sign = down ? -1 : 1;
     rows.sort((first, second) => {
       const [cell, next] = [cells[first] ?? null, cells[second] ?? null];

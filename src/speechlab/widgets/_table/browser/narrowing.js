@@ -143,6 +143,7 @@ export class Narrowing {
     const all = count.toLocaleString("en");
     const facts = [this.narrowed ? `${matching} of ${all} rows` : `${all} rows`];
     if (loaded < count) facts.push("still loading");
+    if (this.data.unranked(this.view.sort)) facts.push("sorting");
     if (marked) facts.push(`${marked.toLocaleString("en")} marked`);
     const words = facts.join(" · ");
     if (this.status.textContent !== words) this.status.textContent = words;

@@ -4,7 +4,7 @@
 import { make, View } from "../../_shared/dom.js";
 import { liveWidget } from "../../_shared/mount.js";
 import { ask } from "../../_shared/kernel.js";
-import { cellOf, TableData } from "./data.js";
+import { TableData } from "./data.js";
 import { Cells } from "./cells.js";
 import { showControls } from "./controls.js";
 import { addHelp, Gestures } from "./gestures.js";
@@ -94,10 +94,10 @@ export class AudioTableView extends View {
   }
 
   /** Shows the rows behind a number of a page, and plays the first of them. @param {any} message */
-  takeNarrow({ categories, ranges, play }) {
+  async takeNarrow({ categories, ranges, play }) {
     const known = ranges.map((/** @type {[string, [number, number | null]]} */ [name, [low, high]]) => [name, [low, high ?? this.data.extent(name)?.[1] ?? low]]);
     this.narrowing.restore({ search: "", marked: false, sort: this.narrowing.view.sort, categories, ranges: known });
-    this.narrowed();
+    await this.narrowed();
     this.narrowing.fill();
     const row = this.rowAt(0);
     if (row < 0) return;
@@ -108,11 +108,7 @@ export class AudioTableView extends View {
   /** Updates a row whose sound has changed. @param {{row: number, cells: Record<string, any>, played: boolean}} message */
   takeChanged({ row, cells, played }) {
     if (row >= this.data.loaded) return; // its piece will bring the new cells
-    for (const [name, value] of Object.entries(cells)) {
-      const column = this.data.cells.get(name);
-      if (column) column[row] = cellOf(value, this.data.column(name));
-    }
-    this.data.haystack = null;
+    for (const [name, value] of Object.entries(cells)) this.data.replace(row, name, value);
     this.outlines.delete(row);
     this.troubles.delete(row);
     this.askedFor.delete(`outline:${row}`);
@@ -268,8 +264,13 @@ export class AudioTableView extends View {
     return text ? `${row + 1}: ${text.length > 80 ? `${text.slice(0, 79)}…` : text}` : `row ${row + 1}`;
   }
 
-  /** @param {boolean} [more] Whether more rows have arrived. */
+  /** @param {boolean} [more] Whether more rows have arrived. @returns {Promise<void> | undefined} A promise if the order takes time. */
   narrow(more = false) {
+    const cells = this.data.unranked(this.narrowing.view.sort);
+    if (cells && !(more && this.data.loaded < this.data.count)) {
+      this.showStatus();
+      return this.data.rank(cells).then(() => this.off.signal.aborted ? undefined : this.narrow(more));
+    }
     const row = this.rowAt(this.active);
     const before = this.data.order;
     this.data.narrow(this.narrowing.view);
@@ -289,8 +290,8 @@ export class AudioTableView extends View {
   }
 
   /** Applies the order and the filters that the user has changed. */
-  narrowed() {
-    this.narrow();
+  async narrowed() {
+    await this.narrow();
     this.tellView();
   }
 
