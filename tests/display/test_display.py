@@ -149,6 +149,7 @@ def test_numbers_stand_to_the_right_with_equal_decimals():
     assert ">0.1100<" in markup
     assert ">–<" in markup
     assert markup.count("text-align:right") == 2 * 4
+    assert ">6<" in table(["matched"], [[6.0], [None]])  # a count, where one is missing
 
 
 def test_a_row_that_does_not_fit_is_an_error():

@@ -100,6 +100,7 @@ def test_a_page_makes_no_widget(tmp_path):
 def test_plain_rows_have_previews_in_the_one_codec_of_pages(tmp_path):
     report = made(tmp_path, rows=4)
     shown = report._repr_html_()
+    assert shown.startswith('<div class="tex2jax_ignore mathjax_ignore">')  # all of it
     AudioClip(np.zeros(0, np.float32), 16_000).save(tmp_path / "talk-0.wav")
     assert "the clip is empty" in report._repr_html_()
     assert shown.count('src="data:audio/ogg;base64,T2dnU') == shown.count("<audio") == 3

@@ -171,6 +171,7 @@ def test_by_hand():
     page = result._repr_html_()
     assert "detection error rate" in page
     assert "0.25 s" in page
+    assert f">{result.starts.matched}<" in page  # a count has no decimals
 
 
 def test_nothing_to_divide_by():

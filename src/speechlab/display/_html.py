@@ -60,7 +60,12 @@ def escape(value: object) -> Html:
     if value is None:
         return Html()
     text = str(value).encode("utf-8", "replace").decode("utf-8")
-    return Html(html.escape(text + _build_closing_marks(text), quote=True))
+    return Html(html.escape(end_directions(text), quote=True))
+
+
+def end_directions(text: str) -> str:
+    """Return a text that ends what it begins of directions of writing, for a sentence with more text after it."""
+    return text + _build_closing_marks(text)
 
 
 def _build_closing_marks(text: str) -> str:

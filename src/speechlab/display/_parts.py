@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from speechlab._arguments import is_number, is_whole_number
-from speechlab.display._html import Html, element, join
+from speechlab.display._html import Html, element, end_directions, join
 
 _BORDER = "1px solid rgba(128,128,128,.32)"
 _FIGURE = "margin:4px 0 8px;max-width:640px;font-family:inherit;line-height:1.45"
@@ -230,7 +230,8 @@ def render_difference_legend() -> Html:
 
 def join_with_and(items: Sequence[str]) -> str:
     """Parts of a sentence, such as "a, b and c"."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+    texts = [end_directions(item) for item in items]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five")
@@ -265,7 +266,9 @@ class _ColumnFormat:
         sizes = [abs(float(value)) for value in numbers if math.isfinite(value)]
         # Four significant digits of the largest number; further digits of the others would be noise.
         largest = max(sizes, default=0.0) or 1.0
-        self.decimals = min(max(3 - math.floor(math.log10(largest)), 0), 6)
+        # Counts are floats where one of them is missing.
+        whole = all(size.is_integer() for size in sizes)
+        self.decimals = 0 if whole else min(max(3 - math.floor(math.log10(largest)), 0), 6)
 
     def render_cell(self, value: object, lang: str | None, label: str) -> Html:
         """Return one cell. On a screen too narrow for columns, the label precedes the value."""

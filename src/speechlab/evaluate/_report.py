@@ -14,7 +14,7 @@ from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import write_atomically
 from speechlab._pandas import pd
-from speechlab.display import Html, element, join, notebook_output
+from speechlab.display import Html, element, notebook_output
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._advice.speech_report import (
     build_speech_report,
@@ -421,7 +421,7 @@ class Report(ShareableContents):
         return "\n".join(line for line in (size, self.answer, *self.notes) if line)
 
     def _repr_html_(self) -> str:
-        return str(join("", self.sections(clips=3)))
+        return str(notebook_output(*self.sections(clips=3)))
 
 
 def _build_audio_option(frame: pd.DataFrame) -> dict[str, Any]:

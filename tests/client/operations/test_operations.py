@@ -73,6 +73,11 @@ def test_a_name_that_no_voice_has_alone_is_told_with_those_that_there_are(asked,
         VoiceCatalogue([]).one(asked)
 
 
+def test_a_language_that_turns_its_direction_around_does_not_turn_what_follows():
+    voices = [Voice(id=key, description=key, language="en\u202e", gender="x\u2067") for key in "ab"]
+    assert "language en\u202e\u202c; gender x\u2067\u2069; streams" in VoiceCatalogue(voices)._repr_html_()
+
+
 def test_a_catalogue_is_searched_and_shown():
     catalogue = VoiceCatalogue(
         [

@@ -11,7 +11,7 @@ from speechlab._pandas import pd
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.client._operations.operation import build_timeouts
 from speechlab.contract import TRANSLATES_HEADER, VOICES_PATH, Voice, VoiceList, parse_uuid
-from speechlab.display import Html, element, join, render_details, table
+from speechlab.display import Html, element, end_directions, join, render_details, table
 from speechlab.errors import InvalidRequestError
 
 _MAX_MATCHES = 6
@@ -222,7 +222,7 @@ class VoiceCatalogue(Sequence[Voice]):
         names = [_render_voice(voice) for voice in self._voices]
         caption = f"{len(self)} voices"
         if common:  # a table's caption begins with its name, up to a colon
-            caption += ": " + "; ".join(f"{name} {cell}" for name, cell in common.items())
+            caption += ": " + "; ".join(f"{name} {end_directions(cell)}" for name, cell in common.items())
         facts = [
             (
                 voice.short_name,

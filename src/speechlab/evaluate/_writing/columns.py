@@ -10,7 +10,7 @@ import numpy as np
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import Html, element, format_percent, join, table, write_minus
+from speechlab.display import Html, element, end_directions, format_percent, join, table, write_minus
 from speechlab.evaluate._study_arguments import parse_language_code
 from speechlab.text import get_language_name
 
@@ -185,7 +185,8 @@ class View:
 
 def _format_constant(column: TextColumn) -> str:
     """Return what all rows have in common: a language by its name, anything else after its heading."""
-    return column.texts[0] if column.head == "language" else f"{column.head} {column.texts[0]}"
+    text = end_directions(column.texts[0])
+    return text if column.head == "language" else f"{column.head} {text}"
 
 
 def _render_cell(column: TextColumn, at: int, find_rows: RowFinder | None) -> Html:

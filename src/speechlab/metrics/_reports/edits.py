@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from speechlab._arguments import convert_table, has_column, is_pandas_frame, is_whole_number
 from speechlab._pandas import pd
-from speechlab.display import Html, element, format_percent, join
+from speechlab.display import Html, diff, element, format_percent, join, notebook_output
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._alignment.pairs import PLACES, Pairs, build_edit_table
 from speechlab.metrics._alignment.units import build_preparation
@@ -162,14 +162,9 @@ def confusions(scored: Scorable, hypotheses: Iterable[str | None] | None = None,
     return build_table(rows, _TYPES)
 
 
-# The mark of each operation, and its tint.
-_STYLES = {
-    "substitute": ("S", "background:rgba(230,159,0,.25)"),
-    "delete": ("D", "background:rgba(213,94,0,.25)"),
-    "insert": ("I", "background:rgba(0,114,178,.25)"),
-    "equal": ("", ""),
-}
-_CELL = "display:inline-grid;grid-template-rows:repeat(3,1.5em);text-align:center;padding:0 {};border-radius:3px;{}"
+_LETTERS = {"substitute": "S", "delete": "D", "insert": "I", "equal": ""}
+_LEGEND = "S: another token, D: missing, I: inserted"
+_CELL = "display:inline-grid;grid-template-rows:repeat(3,1.5em);text-align:center;padding:0 {}"
 
 
 def alignments_html(
@@ -218,15 +213,20 @@ def alignments_html(
         gap = "3px" if alignment.separator else "1px"
         cells = []
         for edit in alignment:
-            mark, tint = _STYLES[edit.operation]
-            # A dot marks a missing token and keeps the width of its place.
-            tokens = (element("span", token or "·") for token in (edit.reference, edit.hypothesis))
-            cells.append(element("span", *tokens, element("small", mark), style=_CELL.format(gap, tint)))
+            tokens: list[Html] = [element("span", edit.reference), element("span", edit.hypothesis)]
+            if edit.operation != "equal":
+                # A dot marks a missing token and keeps the width of its place.
+                missing = element("span", "·")
+                tokens = [
+                    diff([("delete", edit.reference, "")]) if edit.reference else missing,
+                    diff([("insert", "", edit.hypothesis)]) if edit.hypothesis else missing,
+                ]
+            letter = element("small", _LETTERS[edit.operation])
+            cells.append(element("span", *tokens, letter, style=_CELL.format(gap)))
         grid = element("div", join("", cells), lang=lang, dir="auto", style="line-height:1.5em")
         blocks.append(element("div", head, grid, style="margin:8px 0"))
     omitted = len(scored_rows) - len(first_rows)
     if omitted:
         blocks.append(element("small", f"and {omitted} more utterances"))
-    if not blocks:
-        blocks.append(element("small", "no errors"))
-    return element("div", join("", blocks), class_="tex2jax_ignore mathjax_ignore", style="max-width:100%")
+    blocks.append(element("small", _LEGEND if blocks else "no errors"))
+    return notebook_output(*blocks)

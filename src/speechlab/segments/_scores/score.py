@@ -147,13 +147,13 @@ class SegmentScore:
         ]
         edges = [
             (
-                edge,
+                row.edge,
                 f"{row.matched}",
                 format_percent(row.f1),
                 f"{row.median_s:+.3f} s",
                 f"{row.mean_abs_s:.3f} s",
             )
-            for edge, row in self.boundaries().set_index("edge").iterrows()
+            for row in self.boundaries().itertuples()
         ]
         heads = ["edge", f"matched within {self.collar_s:g} s", "f1", "median deviation", "mean distance"]
         head = ["collar", *(name.replace("_", " ") for name in names)]

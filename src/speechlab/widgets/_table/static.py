@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from speechlab.audio import draw_waveform
-from speechlab.display import Html, data_url, diff, element, join, render_difference_legend, write_minus
+from speechlab.display import (
+    Html,
+    data_url,
+    diff,
+    element,
+    end_directions,
+    join,
+    render_difference_legend,
+    write_minus,
+)
 from speechlab.errors import AudioError
 from speechlab.widgets._shared.sounds import describe_error
 from speechlab.widgets._table.columns import MAX_WHOLE, ColumnView, to_json_value
@@ -84,7 +93,7 @@ def render_static_table(
         room -= size
         lines.append(element("div", element("div", sound, style=_SOUND), texts, style=_ROW))
     facts = [f"{view['count']:,} of {len(rows):,} rows" if view else f"{len(rows):,} rows"]
-    facts += [str(words) for words in view["words"]] if view else []
+    facts += [end_directions(str(words)) for words in view["words"]] if view else []
     if len(lines) < (view["count"] if view else len(rows)):
         which = f"{len(lines)}" if first else f"the first {len(lines)}"
         facts.append(f"{which} of them here" if lines else "none of them here")
