@@ -91,6 +91,8 @@ def test_a_session_plays_texts_one_after_the_other(lab):
     with lab.realtime(voice=voice(lab, "quiet"), format="pcm") as session:
         players = [session.play("One."), session.play(HOSTILE)]
         assert [player.wait().duration_s for player in players] == [2.0, 2.0]
+        with pytest.raises(InvalidRequestError, match="there is no text to play; give one"):
+            session.play()
     assert [player.title for player in players] == ["One.", HOSTILE]
     assert players[1]._after == players[0]._place
     assert "<img src=x" not in players[1].static_html()

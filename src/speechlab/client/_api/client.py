@@ -22,7 +22,7 @@ from speechlab.client._api.portal import (
     to_sync_wrapping_result,
 )
 from speechlab.client._realtime.job import AsyncSpeechEvents
-from speechlab.client._realtime.session import AsyncRealtimeSession
+from speechlab.client._realtime.session import AsyncRealtimeSession, require_text
 from speechlab.client._secret import Secret, to_secret
 from speechlab.client._settings.resolve import find_settings_or_start_service
 from speechlab.client._settings.settings import ClientOptions, Settings, check_option_names
@@ -115,8 +115,8 @@ class RealtimeSession(SyncWrapper[AsyncRealtimeSession]):
         return SpeechEvents(_portal.run(speak_on_loop))
 
     @copy_docstring(AsyncRealtimeSession.play)
-    def play(self, text: str, *, timeout: float | None = None) -> Playback:
-        return self.speak(text, timeout=timeout).play()
+    def play(self, text: str = "", *, timeout: float | None = None) -> Playback:
+        return self.speak(require_text(text), timeout=timeout).play()
 
 
 class Client(ClientBase, SyncWrapper[AsyncClient]):

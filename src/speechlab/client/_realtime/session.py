@@ -26,6 +26,7 @@ from speechlab.client._transport.websocket import Socket, SocketClosedError
 from speechlab.contract import RealtimeCode, SessionInfo, Speak, check_text
 from speechlab.errors import (
     ConfigurationError,
+    InvalidRequestError,
     RealtimeError,
     SpeechLabError,
     StreamTruncatedError,
@@ -117,7 +118,7 @@ class AsyncRealtimeSession(AsyncOpenable):
             self._worker = asyncio.ensure_future(self._run_jobs())
         return AsyncSpeechEvents(job)
 
-    def play(self, text: str, *, timeout: float | None = None) -> Playback:
+    def play(self, text: str = "", *, timeout: float | None = None) -> Playback:
         """Speak a text as :meth:`speak` does, and play the sound while it is made, in a player in the running cell.
 
         Args:
@@ -129,9 +130,10 @@ class AsyncRealtimeSession(AsyncOpenable):
             The session has to stay open until then.
 
         Raises:
+            InvalidRequestError: There is no text, or it breaks a rule of the contract; nothing is sent.
             MissingDependencyError: The extra ``lab`` is not installed.
         """
-        return self.speak(text, timeout=timeout).play()
+        return self.speak(require_text(text), timeout=timeout).play()
 
     async def say(self, text: str, *, timeout: float | None = None) -> SpeechClip:  # noqa: ASYNC109 - of the request, retries included
         """Speak a text, and wait for the whole audio.
@@ -379,3 +381,11 @@ class RealtimeTape:
         facts = {"client_id": job.synthesis.client_id, "frames": frames, "timing": asdict(job.build_timing())}
         files = {"audio": (audio, f".{job.config.settings.format}")}
         await asyncio.to_thread(call.save, {"audio_bytes": len(audio)}, facts, files)
+
+
+def require_text(text: str) -> str:
+    """Return the text to play; refuse a call without one."""
+    if text == "":
+        message = "there is no text to play; give one, as in session.play('Good morning.')"
+        raise InvalidRequestError(message, parameter="text")
+    return text
