@@ -16,9 +16,9 @@ class ShownRecorder(Page):
         self.recorder = recorder
         self.page.set_default_timeout(10_000)
         self.lost = 0  # so many messages of the browser do not arrive
-        self.answer(recorder, "takes")
+        self.answer(recorder, "_outlines", "takes")
         self.show_widget(
-            "recorder", recorder, "title max_s processing takes recording", body_style="margin:0"
+            "recorder", recorder, "title max_s processing _outlines takes recording", body_style="margin:0"
         )
 
     def ask(self, content, texts):

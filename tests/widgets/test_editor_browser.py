@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 RATE = 24_000
 HOSTILE = "<img src=x onerror='window.fired=1'> costs $5 and $6 \u202eabc"
 GIVEN = [(0.5, 1.0, "one two"), (1.5, 2.0, "聞き"), (3.0, 3.5, HOSTILE)]
-WAVE_PX, TIER_PX, REFERENCE_PX = 60, 118, 142
+WAVE_PX, TIER_PX, REFERENCE_PX = 60, 133, 172
 """Where the waveform, the tier that is edited and the reference stand in the picture, from its top."""
 
 
@@ -80,7 +80,7 @@ def deliver(page):
 
 
 def choose(page, number):
-    """Choose a segment of the list by its number, and let it play out of the way."""
+    """Choose a segment of the list by its number; if it was chosen, it plays, which ends here."""
     page.locator(".sl-segments .sl-segment").nth(number).click()
     page.evaluate("model.emit('msg:custom', { type: 'pause' }, [])")
 
@@ -117,6 +117,8 @@ def test_the_reference_cannot_be_edited_and_a_drag_over_an_empty_place_adds(show
     drag(page, 2.5, 3.2, y=REFERENCE_PX)
     assert told(page, editor).edits == 0
     assert editor.layers[0]["segments"][1]["start"] == 2.2
+    page.mouse.click(*places(page, REFERENCE_PX, 2.5)[0])
+    assert page.evaluate("[starts.length, model.get('selected')]") == [0, 1]
     page.mouse.click(*places(page, REFERENCE_PX, 2.5)[0])
     page.wait_for_function("starts.length")
     assert page.evaluate("[starts[0].offset, starts[0].duration]") == pytest.approx([2.2, 0.6])

@@ -79,7 +79,7 @@ def show_by_name(request, shown, name):
     if name == "recorder":
         recorder = Recorder()
         shown.answer(recorder)
-        return shown.show_widget("recorder", recorder, "title max_s processing takes recording")
+        return shown.show_widget("recorder", recorder, "title max_s processing _outlines takes recording")
     preview = BatchPreview()
     preview.begin("synthesize")
     preview.update([Outcome("error", error_text="no")], Counts(1, 2, 1, 0, 1.0))

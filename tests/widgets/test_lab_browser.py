@@ -129,7 +129,7 @@ def play_a_segment(notebook, output):
     figures = output.locator("figure audio")
     assert figures.filter(visible=True).count() == 1
     assert figures.count() == 2
-    segment.click()
+    segment.dblclick()
     # the sound was asked for, came, and played to the end of the segment
     notebook.becomes("(player.selected, player.current_time, player.playing)", "(0, 0.5, False)")
 

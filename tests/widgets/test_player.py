@@ -252,3 +252,22 @@ def test_a_time_that_is_no_number_is_refused(clip, wrong):
     assert player.current_time == 0.5
     player.seek(float("inf"))
     assert player.current_time == 1.0
+
+
+def test_words_in_time_are_a_tier_of_their_own(clip):
+    words = pd.DataFrame(
+        {"word": ["a", "<b>"], "start": [0.0, 0.6], "end": [0.4, 0.9], "confidence": [1.0, None]}
+    )
+    said = SimpleNamespace(audio=clip, segments=ROWS, words=words, language="en")
+    player = Player(said)
+    assert [(tier["name"], tier["lang"], len(tier["segments"])) for tier in player.layers] == [
+        ("segments", "en", 2),
+        ("words", "en", 2),
+    ]
+    assert player.tiers["words"]["text"].tolist() == ["a", "<b>"]
+    assert "&lt;b&gt;" in str(player.static_html())
+    player.segments = {
+        "one": SimpleNamespace(segments=[], words=words),
+        "other": SimpleNamespace(segments=ROWS, words=None),
+    }
+    assert list(player.tiers) == ["one, words", "other"]

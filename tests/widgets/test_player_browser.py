@@ -93,9 +93,13 @@ def test_text_from_outside_stays_text_and_has_contrast_in_both_schemes(show_play
     assert papers[0] > papers[1]
 
 
-def test_a_segment_plays_exactly_its_samples_and_reports_the_end(show_player, player):
+def test_a_segment_is_chosen_then_plays_exactly_its_samples_and_reports_the_end(show_player, player):
     page = show_player(player)
-    page.get_by_role("button", name=re.compile("聞き取れてますか")).click()
+    segment = page.get_by_role("button", name=re.compile("聞き取れてますか"))
+    segment.click()
+    assert (state(page, "selected"), state(page, "current_time")) == (0, 0.25)
+    assert page.evaluate("starts.length") == 0
+    segment.click()
     [[offset, duration, rate]] = played(page)
     assert (round(offset * rate), round(duration * rate), rate) == (6_000, 12_000, RATE)
     assert page.evaluate("starts[0].length") == 4 * RATE
@@ -261,7 +265,7 @@ def test_three_hours_open_at_once_and_their_end_plays_without_what_is_before(sho
     page = show_player(player)
     assert page.locator(".sl-facts").text_content() == "3 h 00 min · 8000 Hz · silent"
     assert page.locator(".sl-time").text_content() == "0:00.00 / 3:00:00.00"
-    page.get_by_role("button", name="the end").click()
+    page.get_by_role("button", name="the end").dblclick()
     page.wait_for_function("starts.length && model.get('current_time') > 10790.1")
     assert page.evaluate("[starts[0].offset, starts[0].duration]") == pytest.approx([0, 1])
     assert slider(page).get_attribute("aria-valuetext").startswith("2 h 59 min 5")
@@ -299,7 +303,7 @@ def test_tiers_are_seen_listed_and_played(show_player):
     page.get_by_label("Listed:").select_option("VAD")
     assert page.get_by_role("list", name="Segments: VAD").get_by_role("listitem").count() == 2
     box = slider(page).bounding_box()
-    page.mouse.click(box["x"] + box["width"] * 0.12, box["y"] + 18 + 88 + 12)  # the reference's first
+    page.mouse.dblclick(box["x"] + box["width"] * 0.12, box["y"] + 18 + 88 + 15 + 12)  # the reference's first
     assert (state(page, "tier"), state(page, "selected")) == (0, 0)
     assert played(page)[0][:2] == pytest.approx([0.25, 0.5])
     page.keyboard.press("n")
@@ -313,9 +317,11 @@ def test_segments_of_a_tier_that_overlap_stand_below_each_other(show_player):
     }
     page = show_player(Player(AudioClip(tone(3), RATE), tiers))
     box = page.locator("canvas").bounding_box()
-    first = 18 + 88 + 12  # the middle of the first lane, below the time axis and the waveform
+    first = 18 + 88 + 15 + 12  # the middle of the first lane, below the time axis, the waveform and the name
     for seconds, lane, index in ((1.2, 0, 1), (1.2, 1, 2), (2.2, 1, 0), (1.2, 2, 0)):
-        page.mouse.click(box["x"] + box["width"] * seconds / 3, box["y"] + first + 24 * lane)
+        page.mouse.click(
+            box["x"] + box["width"] * seconds / 3, box["y"] + first + 24 * lane + 15 * (lane == 2)
+        )
         assert (state(page, "tier"), state(page, "selected")) == (int(lane == 2), index)
     assert "lane" not in page.evaluate("JSON.stringify(model.get('layers'))")
 

@@ -89,6 +89,8 @@ def test_a_take_at_a_rate_that_cannot_be_sent_says_so():
     chunk(recorder, 0, [1, 2])
     end(recorder, 1)
     [(answer,)] = told(recorder, {"type": "sound", "take": "a"})
+    assert len(repr(recorder.takes)) < 250  # facts to read; the outline is for the browser alone
+    assert recorder._outlines == {"a": [[0, 0], [0, 0]]}
     assert "FLAC cannot be written at 65536 Hz" in answer["error"]
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from speechlab import widgets
 from speechlab.audio import AudioClip
 from speechlab.widgets import AudioTable
 from support.browser import looks, needs_axe, violations
@@ -356,3 +357,53 @@ def test_names_of_many_columns_stand_above_their_cells_or_are_a_line_to_sort_by(
     page.wait_for_selector(".sl-header [aria-sort=ascending]")
     sound = header.get_by_text("Sound", exact=True)  # read by those who do not see
     assert sound.evaluate("node => node.getBoundingClientRect().width") <= 1
+
+
+def test_texts_of_many_rows_are_sorted_in_parts_with_missing_ones_last(show_table):
+    texts = [f"text {(one * 7_919) % 4_993}" for one in range(5_000)]  # some twice, in the order of the table
+    silence = AudioClip(np.zeros(80, np.float32), 8_000)
+    frame = pd.DataFrame({"audio": [silence] * 5_000, "text": [None, *texts[1:]]})
+    page = show_table(AudioTable(frame, columns=["text"]))
+    page.wait_for_function("document.querySelector('.sl-status').textContent === '5,000 rows'")
+    order = sorted(range(1, 5_000), key=lambda one: (int(texts[one].split()[1]), one))
+    down = sorted(range(1, 5_000), key=lambda one: (-int(texts[one].split()[1]), one))
+    button = page.get_by_role("columnheader", name="Text").get_by_role("button")
+    for expected, last in ((order, order[-1]), (down, down[-1])):
+        button.click()
+        page.wait_for_function(f"document.querySelector('.sl-row').dataset.row === '{expected[0]}'")
+        assert shown_rows(page)[:8] == expected[:8]
+        page.locator(".sl-grid").focus()
+        page.keyboard.press("End")
+        page.wait_for_function("document.querySelector('.sl-row.sl-on').dataset.row === '0'")
+        assert last in shown_rows(page)
+        page.keyboard.press("Home")
+
+
+COMPUTED = """() => [...document.querySelectorAll(".speechlab-live, .speechlab-live *")].map((node) => {
+  const style = getComputedStyle(node);
+  const names = ["maxWidth", "width", "minHeight", "padding", "margin", "gap", "borderRadius", "display", "font"];
+  return `${node.className} ${[...names, "cursor", "opacity", "background", "color", "textAlign"].map((name) => style[name])}`;
+})"""
+
+
+@pytest.mark.parametrize("maker", ["show_table", "show_test", "show_player"])
+def test_no_rule_depends_on_the_widget_that_came_last(show_table, show_test, show_player, maker):
+    frame = made(3).frame.assign(system=["a", "b", "c"], item="one")
+    widget = {
+        "show_table": lambda: AudioTable(frame),
+        "show_test": lambda: widgets.ListeningTest(frame, "mos", item="item", training=0, checks=0),
+        "show_player": lambda: widgets.Player(
+            AudioClip(np.zeros(8_000, np.float32), 8_000), [(0.2, 0.5, "text")]
+        ),
+    }[maker]()
+    page = {"show_table": show_table, "show_test": show_test, "show_player": show_player}[maker](widget)
+    page.set_viewport_size({"width": 1920, "height": 900})
+    page.wait_for_timeout(200)
+    before = page.evaluate(COMPUTED)
+    others = (AudioTable, widgets.Player, widgets.SegmentEditor, widgets.Recorder, widgets.ListeningTest)
+    for other in (*others, widgets.StreamPlayer, widgets.BatchPreview):
+        page.add_style_tag(content=other._css)
+    page.wait_for_timeout(100)
+    assert page.evaluate(COMPUTED) == before
+    if maker != "show_test":  # the width of the window is used
+        assert page.locator(".speechlab-live").bounding_box()["width"] > 1850

@@ -39,9 +39,9 @@ _SPEEDS = (0.25, 4.0)
 class Player(LiveWidget):
     """A player of recordings with waveform, spectrogram and segments.
 
-    A click seeks, a drag selects, and a click on a segment plays that segment. A recording of hours opens at once,
-    because the browser loads only the sound that it plays and the waveform that it shows. Position, selection and the
-    other attributes are synchronized in both directions::
+    A click seeks, a drag selects, a click on a segment selects it, and another one plays it. A recording of hours opens
+    at once, because the browser loads only the sound that it plays and the waveform that it shows. Position, selection
+    and the other attributes are synchronized in both directions::
 
         player = sl.widgets.Player(clip, {"reference": reference, "recognizer": transcript, "VAD": spans})
         player  # shows it
@@ -62,7 +62,8 @@ class Player(LiveWidget):
             several of these, which play synchronously.
         segments: Timed texts: a DataFrame with ``start``, ``end`` (seconds) and ``text``; a transcript with
             ``segments``; an iterable of mappings or of ``(start, end, text)``; or a mapping of names to several of
-            these, each a tier. None for no tier, or for the ``segments`` of a transcript given as ``audio``.
+            these, each a tier. None for no tier, or for a transcript given as ``audio``. The words of a transcript
+            are a tier of their own, if the system gave their times.
         lang: BCP 47 tag of the texts, such as ``"ja"``; browsers choose glyphs by it.
         title: Title above the player; by default that of the clip.
         format: Format of the sound sent to the browser: ``"flac"`` (lossless), ``"wav"`` (lossless), ``"ogg"``
@@ -77,7 +78,7 @@ class Player(LiveWidget):
         loop: Whether the selection repeats; without a selection, the whole recording.
         speed: 0.25 to 4; the pitch stays.
         tier: Number of the tier whose texts are listed.
-        selected: Number of the segment of that tier that was played last, or -1.
+        selected: Number of the selected segment of that tier, or -1.
         active_clip: Number of the audible clip.
         equal_level: Whether several clips are attenuated to the level of the quietest.
         duration: Duration of the longest clip in seconds.
@@ -129,7 +130,7 @@ class Player(LiveWidget):
             if value is not None and not isinstance(value, str):
                 raise InvalidRequestError(f"{name} {value!r} must be a text, or None", parameter=name)
         if segments is None and hasattr(audio, "segments"):
-            segments = audio.segments
+            segments = audio
         self._format = str(format)
         if self._format not in FORMATS:
             raise AudioError(f"format is {format!r}; it has to be 'flac', 'wav', 'ogg' or 'mp3' for a player")

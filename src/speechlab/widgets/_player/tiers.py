@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from speechlab._pandas import pd
 from speechlab.display import Html, element, format_count, table
 from speechlab.errors import AudioError
 
@@ -15,18 +16,27 @@ Tier = dict[str, Any]
 
 
 def to_tiers(segments: Any, duration_s: float, lang: str) -> list[Tier]:
-    """Return a tier for each name of a mapping, or one without a name; segments end with the recording."""
+    """Return a tier for each name of a mapping, or one without a name; segments end with the recording.
+
+    The words of a transcript, if it has their times, are a tier of their own.
+    """
     if segments is None:
         return []
     named = isinstance(segments, Mapping) and not set(segments) & {"start", "end"}
-    return [
-        {
-            "name": str(name),
-            "lang": str(getattr(given, "language", None) or lang),
-            "segments": _to_segments(given, duration_s),
-        }
-        for name, given in (segments if named else {"": segments}).items()
-    ]
+    tiers: list[Tier] = []
+    for name, given in (segments if named else {"": segments}).items():
+        tier = {"lang": str(getattr(given, "language", None) or lang)}
+        listed = _to_segments(given, duration_s)
+        words = getattr(given, "words", None)
+        words = words if isinstance(words, pd.DataFrame) and "word" in words else None
+        if listed or words is None:
+            label = str(name) if name or words is None else "segments"
+            tiers.append({"name": label, **tier, "segments": listed})
+        if words is not None:
+            label = f"{name}, words" if name else "words"
+            spoken = _to_segments(words.rename(columns={"word": "text"}), duration_s)
+            tiers.append({"name": label, **tier, "segments": spoken})
+    return tiers
 
 
 def _to_segments(segments: Any, duration_s: float) -> list[dict[str, Any]]:

@@ -67,6 +67,7 @@ class Recorder(RefreshableWidget):
     max_s = traitlets.Float(60.0).tag(sync=True)
     processing = traitlets.Bool(default_value=False).tag(sync=True)
     takes = traitlets.List(traitlets.Dict()).tag(sync=True)
+    _outlines = traitlets.Dict().tag(sync=True)
     recording = traitlets.Bool(default_value=False).tag(sync=True)
 
     def __init__(
@@ -112,6 +113,7 @@ class Recorder(RefreshableWidget):
             self._clips.clear()
             self._figures.clear()
             self.takes = []
+            self._outlines = {}
         self._refresh_output()
 
     def static_html(self) -> Html:
@@ -167,6 +169,8 @@ class Recorder(RefreshableWidget):
         recorded = AudioClip.from_pcm(data, rate)
         clip = recorded.resample(self._sample_rate or rate).with_title(name)
         self._clips[take] = clip
+        outline = np.rint(recorded.peaks(min(_OUTLINE_BINS, recorded.frames)) * 100).astype(int)
+        self._outlines = {**self._outlines, take: outline.tolist()}  # no fact that a user reads in ``takes``
         return {
             "take": take,
             "name": name,
@@ -176,15 +180,15 @@ class Recorder(RefreshableWidget):
             "clipped": int(np.count_nonzero(np.abs(recorded.samples) >= _FULL_SCALE)),
             "level_dbfs": recorded.rms_dbfs if recorded.peak else None,
             "peak_dbfs": 20 * math.log10(recorded.peak) if recorded.peak else None,
-            "outline": np.rint(recorded.peaks(min(_OUTLINE_BINS, recorded.frames)) * 100)
-            .astype(int)
-            .tolist(),
         }
 
     def _on_drop(self, dropped: dict[str, Any]) -> None:
         with self._lock:
             self._clips.pop(dropped["take"], None)
             self._figures.pop(dropped["take"], None)
+            self._outlines = {
+                take: peaks for take, peaks in self._outlines.items() if take != dropped["take"]
+            }
             self.takes = [take for take in self.takes if take["take"] != dropped["take"]]
         self._refresh_output()
 

@@ -37,6 +37,10 @@ body { margin: 0; padding: 16px; background: #fff; }
 """
 _WIDE = """
 @media screen { main { max-width: 1040px; } }
+/* The rows use a wide window, the sentences above them do not. */
+@media screen and (min-width: 1100px) {
+  main > #widget { --wide: min(1600px, 100vw - 56px); width: var(--wide); margin-left: calc(50% - var(--wide) / 2); }
+}
 main > :is(p, ol, ul), main > div:not(#widget) > :is(p, ul) { max-width: 90ch; }
 .sl-more {
   min-height: 40px; margin: 8px 0; padding: 4px 14px; border: 1px solid var(--line); border-radius: 8px;

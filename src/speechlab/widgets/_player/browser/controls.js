@@ -3,6 +3,7 @@
 import { fillOptions, make, makeBox, makeKeys } from "../../_shared/dom.js";
 
 export const PLAYER_KEYS = [
+  ["Click on a segment", "select it; again, play it"],
   ["Space", "play and pause"],
   ["← →", "back and on by a second"],
   [", .", "by a hundredth"],

@@ -4,6 +4,8 @@ import { penOf } from "../../_shared/dom.js";
 
 export const AXIS_PX = 18;
 const TIER_PX = 24;
+/** Height of a name above its tier or its waveform, so that it covers none of it. */
+const NAME_PX = 15;
 const ALONE_PX = 88;
 const SPECTROGRAM_PX = 110;
 const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600];
@@ -34,15 +36,17 @@ export function layLanes(segments) {
 
 /** Vertical position of each part of the picture. @param {number} clips @param {boolean} spectrogram @param {Layer[]} layers */
 export function placesOf(clips, spectrogram, layers) {
-  const lane = clips === 1 ? ALONE_PX : Math.max(34, 68 - 8 * clips);
+  const name = clips === 1 ? 0 : NAME_PX;
+  const lane = clips === 1 ? ALONE_PX : Math.max(34, 68 - 8 * clips) + name;
   const spectrum = AXIS_PX + lane * clips;
   let height = spectrum + (spectrogram ? SPECTROGRAM_PX : 0);
-  const tops = layers.map(({ lanes = 1 }) => {
+  const tops = layers.map(({ name, lanes = 1 }) => {
+    height += name ? NAME_PX : 0;
     const top = height;
     height += TIER_PX * lanes;
     return top;
   });
-  return { lane, spectrum, tier: TIER_PX, tops, height };
+  return { lane, name, spectrum, tier: TIER_PX, tops, height };
 }
 
 /** Label of a time on the axis, as short as the step allows. @param {number} seconds @param {number} step */
@@ -146,8 +150,8 @@ function drawWave({ pen, width, color, x, places }, scene, clip) {
   const { start: from, end: to, values } = scene.detail.outline(clip, start, end);
   const count = values.length / 2;
   const top = AXIS_PX + places.lane * clip;
-  const middle = top + places.lane / 2;
-  const half = places.lane / 2 - 4;
+  const middle = top + (places.lane + places.name) / 2;
+  const half = (places.lane - places.name) / 2 - 4;
   const edge = x(scene.position);
   const played = color("--sl-done");
   const wave = color("--sl-wave");
@@ -169,27 +173,25 @@ function drawWave({ pen, width, color, x, places }, scene, clip) {
     pen.fillRect(column, middle - (high / 127) * half - 0.5, 1, ((high - low) / 127) * half + 1);
   }
   pen.globalAlpha = 1;
-  if (scene.clips.length > 1) drawLabel(pen, color, scene.clips[clip].name, 0, top, clip === scene.active);
+  if (places.name) drawLabel(pen, color, scene.clips[clip].name, top, clip === scene.active);
 }
 
 /**
- * Draws a name on a background of its own. With a width, the name is right-aligned to it.
+ * Draws a name on a background of its own.
  * @param {CanvasRenderingContext2D} pen @param {(name: string) => string} color @param {string} text
- * @param {number} width @param {number} top @param {boolean} strong
+ * @param {number} top @param {boolean} strong
  */
-function drawLabel(pen, color, text, width, top, strong) {
+function drawLabel(pen, color, text, top, strong) {
   if (!text) return;
   const { font } = pen;
   if (strong) pen.font = `bold ${font}`;
   const words = text.length > 24 ? `${text.slice(0, 23)}…` : text;
-  const wide = pen.measureText(words).width + 8;
-  const left = Math.max(width - wide, 0);
   pen.globalAlpha = 0.85;
   pen.fillStyle = color("--sl-paper");
-  pen.fillRect(left, top + 1, wide, 14);
+  pen.fillRect(0, top + 1, pen.measureText(words).width + 8, 14);
   pen.globalAlpha = 1;
-  pen.fillStyle = color(width ? "--sl-soft" : "--sl-ink");
-  pen.fillText(words, left + 4, top + 8);
+  pen.fillStyle = color(strong ? "--sl-ink" : "--sl-soft");
+  pen.fillText(words, 4, top + 8);
   pen.font = font;
 }
 
@@ -214,8 +216,8 @@ function drawSpectrogram({ pen, width, color, x, places }, scene) {
   ink.fillStyle = color("--sl-ink");
   ink.fillRect(0, 0, mask.width, mask.height);
   pen.drawImage(mask, from, top + 1, wide, SPECTROGRAM_PX - 2);
-  drawLabel(pen, color, `${(picture.top / 1000).toFixed(1)} kHz`, 0, top + 1, false);
-  drawLabel(pen, color, "0", 0, top + SPECTROGRAM_PX - 17, false);
+  drawLabel(pen, color, `${(picture.top / 1000).toFixed(1)} kHz`, top + 1, false);
+  drawLabel(pen, color, "0", top + SPECTROGRAM_PX - 17, false);
 }
 
 /** @param {Brush} brush @param {Scene} scene @param {number} number */
@@ -224,7 +226,7 @@ function drawTier(brush, scene, number) {
   const layer = scene.layers[number];
   const high = places.tier - 3;
   pen.fillStyle = color("--sl-line");
-  pen.fillRect(0, places.tops[number], width, 1);
+  pen.fillRect(0, places.tops[number] - (layer.name ? NAME_PX : 0), width, 1);
   eachSeen(brush, layer.segments, number === scene.tier ? scene.selected : -1, (segment, from, wide, chosen) => {
     const top = places.tops[number] + places.tier * (segment.lane ?? 0);
     pen.fillStyle = color(chosen ? "--sl-band-on" : "--sl-band");
@@ -248,5 +250,5 @@ function drawTier(brush, scene, number) {
     pen.fillText(words.slice(0, 200), left + 4, top + places.tier / 2 + 1);
     pen.restore();
   });
-  drawLabel(pen, color, layer.name, width, places.tops[number] + 5, number === scene.tier);
+  drawLabel(pen, color, layer.name, places.tops[number] - NAME_PX, number === scene.tier);
 }

@@ -1,4 +1,4 @@
-// Pointer and keys: a click seeks, a drag selects, and a click on a tier plays the segment.
+// Pointer and keys: a click seeks, a drag selects, and a click on a tier chooses the segment, or plays the chosen one.
 
 import { soughtBy } from "../../_shared/dom.js";
 import { placesOf } from "./draw.js";
@@ -47,7 +47,10 @@ export class Gestures {
     const places = placesOf(model.get("clips").length, model.get("spectrogram"), player.layers);
     const y = event.clientY - player.ui.canvas.getBoundingClientRect().top;
     const tier = places.tops.filter((top) => top <= y).length - 1;
-    return { tier, lane: tier < 0 ? 0 : Math.floor((y - places.tops[tier]) / places.tier) };
+    if (tier < 0) return { tier, lane: 0 };
+    const lane = Math.floor((y - places.tops[tier]) / places.tier);
+    // Below its lanes is the name of the next tier.
+    return lane < (player.layers[tier].lanes ?? 1) || tier + 1 === places.tops.length ? { tier, lane } : { tier: tier + 1, lane: -1 };
   }
 
   /** @param {PointerEvent} event */
@@ -78,7 +81,7 @@ export class Gestures {
       if (this.model.get("loop")) player.replay();
     } else if (drag.segment) {
       if (drag.segment[0] !== this.model.get("tier")) player.put({ tier: drag.segment[0], selected: -1 });
-      player.playSegment(drag.segment[1]);
+      player.pressSegment(drag.segment[1]);
     } else player.seek(drag.seconds);
   }
 

@@ -8,10 +8,10 @@ export class SegmentList {
   /** Items by the id of their row. @type {Map<number, {row: Segment, item: HTMLElement}>} */ items = new Map();
   /** The button in the tab order, if one alone is. @type {HTMLElement | null} */ stop = null;
 
-  /** @param {HTMLElement} list @param {(id: number) => void} play */
-  constructor(list, play) {
+  /** @param {HTMLElement} list @param {(id: number) => void} press */
+  constructor(list, press) {
     this.list = list;
-    this.play = play;
+    this.press = press;
   }
 
   /** @param {Segment[]} rows In order; ids are their positions where they have none. @param {string} lang @param {boolean} roves Whether one item alone is in the tab order. */
@@ -47,7 +47,7 @@ export class SegmentList {
   show(item, id, row, lang) {
     let button = item.querySelector("button");
     if (!button) {
-      button = make(item, "button", "sl-segment", { click: () => this.play(id) });
+      button = make(item, "button", "sl-segment", { click: () => this.press(id) });
       make(button, "span", "sl-span");
       make(button, "bdi", "sl-who");
       make(button, "span", "sl-text", { dir: "auto" });

@@ -29,7 +29,7 @@ export class PlayerView extends View {
   constructor(model, el, className, keys) {
     super(model, el, className);
     this.ui = buildPlayer(this, keys);
-    this.list = new SegmentList(this.ui.list, (id) => this.playSegment(this.segments.findIndex((row, index) => (row.id ?? index) === id)));
+    this.list = new SegmentList(this.ui.list, (id) => this.pressSegment(this.segments.findIndex((row, index) => (row.id ?? index) === id)));
     this.reported = model.get("current_time");
     this.transport = new Transport(model, () => this.moved(), (error) => this.say(error, true));
     this.detail = new Detail(model, () => this.paint());
@@ -144,6 +144,17 @@ export class PlayerView extends View {
   playSelection() {
     if (this.selection) this.start(...this.selection);
     else this.playOrPause();
+  }
+
+  /** Chooses a segment; plays it if it is chosen, or if sound plays. @param {number} index */
+  pressSegment(index) {
+    if (this.transport.active || this.model.get("selected") === index) this.playSegment(index);
+    else if (this.segments[index]) {
+      const { start, end } = this.segments[index];
+      this.chooseSegment(index);
+      this.show(start, end);
+      this.seek(start);
+    }
   }
 
   /** @param {number} index */
@@ -274,8 +285,10 @@ export class PlayerView extends View {
     const [start, end] = this.view;
     const span = end - start;
     const all = span >= this.duration - 1e-9;
-    ui.part.hidden = !selection;
-    if (selection) ui.part.textContent = `Play ${clock(selection[0])} – ${clock(selection[1])}`;
+    ui.part.disabled = !selection;
+    ui.part.textContent = selection ? `Play ${clock(selection[0])} – ${clock(selection[1])}` : "Play selection";
+    // As wide without a selection, so that the segments below it stay where they are at the first click.
+    ui.part.style.minWidth = `${2 * clock(this.duration).length + 10}ch`;
     ui.loop.setAttribute("aria-pressed", String(model.get("loop")));
     ui.spectrogram.setAttribute("aria-pressed", String(model.get("spectrogram")));
     for (const [index, button] of ui.choice.querySelectorAll("button").entries()) {

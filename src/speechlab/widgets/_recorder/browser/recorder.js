@@ -44,6 +44,7 @@ class RecorderView extends View {
       "change:title": () => this.describe(),
       "change:max_s": () => this.describe(),
       "change:takes": () => (this.takes.fill(), this.describe()),
+      "change:_outlines": () => this.takes.draw(),
     });
     this.watchSize(this.root, () => (this.takes.draw(), this.ui.meter.show()));
     this.atEnd(() => {

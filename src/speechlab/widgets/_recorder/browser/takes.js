@@ -6,7 +6,7 @@ import { focusIn } from "../../_shared/keys.js";
 import { askSound, Line, outputAt } from "../../_shared/sound.js";
 import { drawOutline } from "./meter.js";
 
-/** @typedef {{take: string, name: string, seconds: number, rate: number, device: string, clipped: number, level_dbfs: number | null, peak_dbfs: number | null, outline: [number, number][]}} Take */
+/** @typedef {{take: string, name: string, seconds: number, rate: number, device: string, clipped: number, level_dbfs: number | null, peak_dbfs: number | null}} Take */
 
 /** @param {Take} take */
 function factsOf(take) {
@@ -65,7 +65,9 @@ export class Takes {
 
   draw() {
     this.list.querySelectorAll("canvas").forEach((canvas, number) => {
-      drawOutline(canvas, this.all[number].outline.map(([low, high]) => [low / 100, high / 100]));
+      /** @type {[number, number][]} */
+      const outline = this.model.get("_outlines")[this.all[number].take] ?? [];
+      drawOutline(canvas, outline.map(([low, high]) => [low / 100, high / 100]));
     });
   }
 
