@@ -381,8 +381,9 @@ def test_texts_of_many_rows_are_sorted_in_parts_with_missing_ones_last(show_tabl
 
 COMPUTED = """() => [...document.querySelectorAll(".speechlab-live, .speechlab-live *")].map((node) => {
   const style = getComputedStyle(node);
-  const names = ["maxWidth", "width", "minHeight", "padding", "margin", "gap", "borderRadius", "display", "font"];
-  return `${node.className} ${[...names, "cursor", "opacity", "background", "color", "textAlign"].map((name) => style[name])}`;
+  const sizes = ["maxWidth", "width", "minHeight", "padding", "margin", "gap", "borderRadius", "display", "font"];
+  const looks = ["cursor", "opacity", "background", "color", "textAlign"];
+  return `${node.className} ${[...sizes, ...looks].map((name) => style[name])}`;
 })"""
 
 

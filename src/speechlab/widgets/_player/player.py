@@ -39,9 +39,9 @@ _SPEEDS = (0.25, 4.0)
 class Player(LiveWidget):
     """A player of recordings with waveform, spectrogram and segments.
 
-    A click seeks, a drag selects, a click on a segment selects it, and another one plays it. A recording of hours opens
-    at once, because the browser loads only the sound that it plays and the waveform that it shows. Position, selection
-    and the other attributes are synchronized in both directions::
+    A click seeks, a drag selects, a click on a segment selects it, and another one plays it. A recording of hours
+    opens at once, because the browser loads only the sound that it plays and the waveform that it shows. Position,
+    selection and the other attributes are synchronized in both directions::
 
         player = sl.widgets.Player(clip, {"reference": reference, "recognizer": transcript, "VAD": spans})
         player  # shows it
