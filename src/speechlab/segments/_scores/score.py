@@ -147,13 +147,13 @@ class SegmentScore:
         ]
         edges = [
             (
-                row.edge,
-                f"{row.matched}",
-                format_percent(row.f1),
-                f"{row.median_s:+.3f} s",
-                f"{row.mean_abs_s:.3f} s",
+                row["edge"],
+                f"{row['matched']}",
+                format_percent(row["f1"]),
+                f"{row['median_s']:+.3f} s",
+                f"{row['mean_abs_s']:.3f} s",
             )
-            for row in self.boundaries().itertuples()
+            for row in self.boundaries().to_dict("records")
         ]
         heads = ["edge", f"matched within {self.collar_s:g} s", "f1", "median deviation", "mean distance"]
         head = ["collar", *(name.replace("_", " ") for name in names)]

@@ -211,8 +211,8 @@ def display_preview() -> BatchPreview:
     from IPython.core.getipython import get_ipython
     from IPython.display import display
 
-    find_parent = getattr(get_ipython(), "get_parent", dict)  # type: ignore[no-untyped-call]  # IPython has no types
-    execution = find_parent().get("header", {}).get("msg_id", "")
+    message: dict[str, Any] = getattr(get_ipython(), "get_parent", dict)()
+    execution = message.get("header", {}).get("msg_id", "")
     for shown_by, preview in _displayed:
         if shown_by == execution != "" and not preview.running:
             return preview
