@@ -43,6 +43,7 @@ from speechlab.contract._formats import (
     INPUT_FORMATS,
     INTERIM_HEADER,
     LIMITS,
+    REASON_HEADER,
     TRANSLATES_HEADER,
     WS_MESSAGE_MAX_BYTES,
     WS_READ_MAX_BYTES,

@@ -140,6 +140,8 @@ WS_READ_MAX_BYTES = 256 * 1024
 
 # Header of replies, beyond the contract: how many calls the service works on at once, as ``tts=4, asr=2``.
 CONCURRENCY_HEADER = "x-speechlab-concurrency"
+# Why the service cannot do what the message of the contract only calls unavailable.
+REASON_HEADER = "x-speechlab-reason"
 
 # Header of requests, beyond the contract: the client reads interim replies (100) while its call waits in a
 # queue.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.engines._check import EngineCheck, add_model, check, list_addable_models
+from speechlab.engines._devices import describe_gpus, list_gpus
 from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, compute_dnsmos, embed_speaker
 from speechlab.engines._protocols import (
     EngineVoice,
@@ -24,8 +25,16 @@ from speechlab.engines._protocols import (
     checkpoint,
     list_some_codes,
 )
-from speechlab.engines._registry import EngineEntry, EngineStatus, catalogue, create, status
+from speechlab.engines._registry import (
+    NAMING_OPTIONS,
+    EngineEntry,
+    EngineStatus,
+    catalogue,
+    create,
+    status,
+)
 from speechlab.engines._speech.phonemes import Reader, ReadHere
+from speechlab.engines._weights.progress import send_progress_to
 from speechlab.engines._weights.store import ModelStore
 
 __all__ = [

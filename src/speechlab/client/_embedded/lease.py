@@ -28,6 +28,7 @@ from urllib.parse import urlsplit
 
 from speechlab._platform import get_package_version, register_after_fork
 from speechlab._require import EXTRAS
+from speechlab.client._embedded.download import DownloadBar
 from speechlab.client._embedded.state import EmbeddedService, StateDir, is_process_running
 from speechlab.client._events import logger
 from speechlab.client._secret import Secret, redact
@@ -45,6 +46,8 @@ _LOG_CHARS = 2_000
 _LOG_MAX_BYTES = 5 << 20
 _MIN_FREE_BYTES = 1 << 20
 _MISSING_MODULE = re.compile(r"No module named '([^']+)'")
+# The last line of a service that says why it does not start.
+_REFUSAL = re.compile(r"^speechlab\.service: (.+)\Z", re.MULTILINE)
 _SERVICE_MODULES = ("starlette", "uvicorn", "httptools")
 # A key from the environment would not be on the ready line, and only this process needs one.
 _KEY_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
@@ -130,10 +133,14 @@ def _wait_for_ready_service(
     reader = threading.Thread(target=_queue_lines_until_ready, args=(process.stdout, lines), daemon=True)
     reader.start()
     deadline = time.monotonic() + _START_S
+    downloads = DownloadBar()
     try:
         while (line := lines.get(timeout=max(0.0, deadline - time.monotonic()))) != b"":
             word, _, fields = line.partition(b" ")
-            if word == b"ready":
+            if word == b"progress":
+                downloads.show(fields)
+                deadline = time.monotonic() + _START_S
+            elif word == b"ready":
                 ready = json.loads(fields)
                 return EmbeddedService(
                     ready["base_url"],
@@ -149,7 +156,13 @@ def _wait_for_ready_service(
         reason = f"its ready line is invalid ({type(error).__name__})"
     else:
         reason = f"it ended with status {process.wait(10)}"
+    finally:
+        downloads.close()
     log = _read_log_tail(state, log_start)
+    if refusal := _REFUSAL.search(log):
+        raise ServiceStartError(
+            f"the embedded service could not be started: {refusal[1]} (its log: {state.log})"
+        )
     advice = "set SPEECHLAB_BASE_URL to use a service that runs elsewhere"
     modules = [name.partition(".")[0] for name in _MISSING_MODULE.findall(log)]
     if modules and modules[-1] != "speechlab":  # no extra installs a missing module of speechlab itself

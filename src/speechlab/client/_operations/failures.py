@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from speechlab._traces import to_printable
 from speechlab.client._secret import redact
-from speechlab.contract import RETRYABLE_STATUS, parse_lenient_json
+from speechlab.contract import REASON_HEADER, RETRYABLE_STATUS, parse_lenient_json
 from speechlab.errors import (
     APIError,
     AuthenticationError,
@@ -83,10 +83,13 @@ def build_error_from_value(
         "retry_after_s": parse_retry_after(headers),
         "body": text or None,
     }
-    facts["retryable"] = status in RETRYABLE_STATUS
+    # OpenAI's services send it too.
+    is_final = status >= 500 and headers.get("x-should-retry", "").strip().lower() == "false"
+    facts["retryable"] = status in RETRYABLE_STATUS and not is_final
     kind = ServerError if status >= 500 else _CLASSES.get(status, APIError)
     error = kind(message, **facts)
-    error.advice = _ADVICE.get(status, "")
+    reason = _shorten_message(to_printable(redact(headers.get(REASON_HEADER, ""))))
+    error.advice = _ADVICE.get(status, "" if reason in message else reason)
     if status in _REDIRECTIONS:
         place = _redact_location(headers.get("location", ""))
         to = f" to {place!r}" if place else ""

@@ -147,7 +147,8 @@ class ContractService(Service):
         if advice := self._advise_on(response.status):
             refusal.advice = advice
         wait_s = parse_retry_after(response.headers, exchange.progress.clock.time())
-        return Failure(refusal, status=response.status, retry_after_s=wait_s)
+        final = response.status >= 500 and not refusal.retryable
+        return Failure(refusal, status=response.status, retry_after_s=wait_s, final=final)
 
     def _convert_reply(self, call: HttpCall, response: RawResponse) -> RawResponse:  # noqa: ARG002 - of other kinds
         """Return a reply in the form of the contract."""

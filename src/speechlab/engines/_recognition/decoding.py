@@ -25,6 +25,8 @@ from speechlab.errors import EngineError, ModelError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from speechlab.engines._devices import Device
+
 _RUNAWAY_RATIO = 2.4
 # Probability of another language, among the supported ones, from which a window is decoded in it.
 _CLEAR_PROBABILITY = 0.9
@@ -37,8 +39,12 @@ _SHORT_LOOP = re.compile(r"(.)\1{7}|(.{2,20}?)\2{5}")
 _NON_LETTERS = re.compile(r"[\W_]+")
 
 
-def load_whisper_model(folder: Path, threads: int, compute_type: str) -> Any:
+def load_whisper_model(folder: Path, threads: int, compute_type: str | None, device: Device) -> Any:
+    """Load a model; without a type of numbers, float16 on a GPU that has it, and int8 on the CPU."""
     library = require("faster_whisper")
+    if compute_type is None and device.kind == "cuda":
+        has_float16 = "float16" in require("ctranslate2").get_supported_compute_types("cuda", device.index)
+        compute_type = "float16" if has_float16 else "float32"
 
     class LoopGuardedModel(library.WhisperModel):  # type: ignore[name-defined,misc]  # the library is imported when it is needed
         """Decodes a window that reached no end a second time: without repetition, and without sampling.
@@ -87,7 +93,13 @@ def load_whisper_model(folder: Path, threads: int, compute_type: str) -> Any:
             return adapted
 
     try:
-        return LoopGuardedModel(str(folder), device="cpu", compute_type=compute_type, cpu_threads=threads)
+        return LoopGuardedModel(
+            str(folder),
+            device=device.kind,
+            device_index=device.index,
+            compute_type=compute_type or "int8",
+            cpu_threads=threads,
+        )
     except (RuntimeError, ValueError, OSError) as error:
         raise ModelError(
             f"the Whisper model in {folder} cannot be loaded: {error}; check or replace the folder"

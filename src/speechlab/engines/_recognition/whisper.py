@@ -21,6 +21,7 @@ import numpy as np
 
 from speechlab._require import require
 from speechlab.engines._chunks import estimate_spoken_length
+from speechlab.engines._devices import choose_device, find_ctranslate2_problem
 from speechlab.engines._protocols import Recognition, RecognitionOptions, RecognitionSegment, checkpoint
 from speechlab.engines._recognition.decoding import (
     SAMPLE_RATE,
@@ -46,6 +47,10 @@ from speechlab.engines._recognition.gaps import (
     find_gaps,
     get_min_chars_per_s,
 )
+from speechlab.engines._weights.formats import WHISPER_FORMAT, WHISPER_SIZES
+from speechlab.engines._weights.hub import FetchedModel, find_or_fetch_model, format_model_id
+from speechlab.engines._weights.names import parse_model_name
+from speechlab.engines._weights.official import find_official_source
 from speechlab.engines._weights.specs import WHISPER_BASE
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError, ModelError
@@ -66,20 +71,22 @@ _MIN_LENGTH_RATIO = 0.8
 # Tokens of languages, and the number of the last text's end in models of English alone.
 _LANGUAGE_TOKEN = re.compile(r'"content": ?"<\|([a-z]{2,3})\|>"')
 _ENGLISH_ONLY = re.compile(r'"id": ?50256,\s*"content": ?"<\|endoftext\|>"')
-_REQUIRED_FILES = ("config.json", "model.bin", "tokenizer.json")
 
 
 class WhisperEngine:
     """Whisper as a :class:`~speechlab.engines.Recognizer`.
 
     Args:
-        model: Folder of a CTranslate2 Whisper model; None for the pinned Whisper base.
+        model: Folder of a CTranslate2 Whisper model, a usual size such as ``"large-v3-turbo"``, or a repository of
+            the hub, ``owner/name[@revision]``; None for the pinned Whisper base.
         store: Model store of the pinned model; the user's cache by default.
         languages: Codes of the languages to identify; others of the model are recognized if they are named.
         threads: Threads of one inference.
         beam_size: Width of the search at temperature 0.
         simplified: Convert Chinese to simplified characters; Whisper writes traditional ones about half the time.
-        compute_type: CTranslate2's type of numbers.
+        compute_type: CTranslate2's type of numbers; by default int8 on the CPU, and float16 on a GPU.
+        device: ``"auto"`` (a GPU, if machine and libraries can), ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
+        allow_download: Whether a named model is fetched if it is not here.
     """
 
     def __init__(
@@ -91,11 +98,20 @@ class WhisperEngine:
         threads: int = 2,
         beam_size: int = 5,
         simplified: bool = True,
-        compute_type: str = "int8",
+        compute_type: str | None = None,
+        device: str = "auto",
+        allow_download: bool = True,
     ) -> None:
-        self._folder = Path(model).expanduser() if model is not None else None
         self._store = store or ModelStore()
+        self._source = (
+            find_official_source(WHISPER_BASE, self._store)
+            if model is None
+            else parse_model_name(model, WHISPER_SIZES)
+        )
+        self._found: FetchedModel | None = None
         self._languages = tuple(languages)
+        self._device = device
+        self._allow_download = allow_download
         self._threads = threads
         self._beam_size = beam_size
         self._simplified = simplified
@@ -106,8 +122,8 @@ class WhisperEngine:
 
     @property
     def model(self) -> str:
-        """``"whisper-base"``, or the name of the folder."""
-        return self._folder.name if self._folder is not None else WHISPER_BASE.name
+        """``"whisper-base"``, the name of the folder, or repository and commit."""
+        return WHISPER_BASE.name if self._source is None else format_model_id(self._source, self._found)
 
     @property
     def languages(self) -> Sequence[str]:
@@ -118,14 +134,15 @@ class WhisperEngine:
 
     def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
+        choose_device(self._device, find_ctranslate2_problem)
         self._prepare_model_folder()
 
     def load(self) -> None:
         """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined."""
         if self._whisper is None:
-            self._whisper = load_whisper_model(
-                self._prepare_model_folder(), self._threads, self._compute_type
-            )
+            folder = self._prepare_model_folder()
+            device = choose_device(self._device, find_ctranslate2_problem)
+            self._whisper = load_whisper_model(folder, self._threads, self._compute_type, device)
 
     def close(self) -> None:
         """Release the model; the next use loads it again."""
@@ -142,7 +159,7 @@ class WhisperEngine:
         segmenting = options.vad == "segments"
         speech = find_speech(samples, options.min_silence_gap if segmenting else 400)
         if not speech:
-            return Recognition("", options.language or self._languages[0], 0.0)
+            return Recognition("", options.language or self.languages[0], 0.0)
         self.load()
         checkpoint()  # for half an hour, the detection takes seconds, and so do the features below
         spans = pad_and_join_spans(speech, _MARGIN_S[options.vad], duration)
@@ -307,16 +324,14 @@ class WhisperEngine:
         except (ModelError, OSError):  # said when the model is needed
             return self._languages
         if _ENGLISH_ONLY.search(tokenizer):
-            return self._languages
+            return ("en",)
         return tuple(dict.fromkeys([*self._languages, *sorted(set(_LANGUAGE_TOKEN.findall(tokenizer)))]))
 
     def _prepare_model_folder(self) -> Path:
-        if self._folder is None:
+        if self._source is None:
             return self._store.ensure_files(WHISPER_BASE)["model.bin"].parent
-        absent = [name for name in _REQUIRED_FILES if not (self._folder / name).is_file()]
-        if absent:
-            raise ModelError(
-                f"{self._folder} is not a CTranslate2 Whisper model: it lacks {', '.join(absent)}; "
-                f"give a folder made by ct2-transformers-converter with --copy_files tokenizer.json"
+        if self._found is None:
+            self._found = find_or_fetch_model(
+                self._source, WHISPER_FORMAT, self._store, allow_download=self._allow_download
             )
-        return self._folder
+        return self._found.main.parent

@@ -1,4 +1,4 @@
-"""Kokoro-82M, int8, on ONNX Runtime: Japanese and English, 24 kHz; and the same model with a temperature.
+"""Kokoro-82M on ONNX Runtime: Japanese and English, 24 kHz; and the same model with a temperature.
 
 The inference is this module's, not the package's. It uses two threads that do not spin, because spinning threads
 block cores for other work. It never cuts phonemes off, and trims the half second of silence that the model adds
@@ -14,22 +14,29 @@ depends on the seed, the voice, the text and the temperature only.
 from __future__ import annotations
 
 import hashlib
-import json
-import threading
-import weakref
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from speechlab._require import require
 from speechlab.engines._chunks import chunk_text, split_to_limit
+from speechlab.engines._devices import Device, choose_device, find_onnxruntime_problem
 from speechlab.engines._protocols import EngineVoice
+from speechlab.engines._speech.kokoro_model import (
+    STYLE_SIZE,
+    KokoroModel,
+    describe_voices,
+    load_shared_model,
+    read_styles,
+)
 from speechlab.engines._speech.kokoro_voices import list_installed_voices
 from speechlab.engines._speech.phonemes import Reader, ReadHere, phonemize
 from speechlab.engines._speech.synthesis import resolve_voice, speak_pieces
+from speechlab.engines._weights.formats import build_kokoro_format
+from speechlab.engines._weights.hub import FetchedModel, find_or_fetch_model, format_model_id
+from speechlab.engines._weights.names import parse_model_name
+from speechlab.engines._weights.official import find_official_source
 from speechlab.engines._weights.specs import KOKORO
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError
@@ -39,9 +46,8 @@ if TYPE_CHECKING:
 
 SAMPLE_RATE = 24_000
 TOKEN_LIMIT = 500
-_STYLE_SIZE = 256
-# The loudest voice peaks at 1.1 of full scale. One gain for all keeps the pieces of an utterance at one level.
-_GAIN = 0.8
+# Precisions in which a GPU is faster; it does not know the integers of the others.
+_GPU_PRECISIONS = ("fp16", "fp32")
 
 BUNDLED_VOICES = (
     EngineVoice("jf_alpha", ("ja",), "Female", "Kokoro, Japanese, clear and even"),
@@ -54,93 +60,107 @@ BUNDLED_VOICES = (
 )
 
 
-@dataclass(slots=True, weakref_slot=True)
-class KokoroModel:
-    """The loaded model, shared by all engines of a process that use the same files."""
-
-    session: Any
-    vocabulary: dict[str, int]
-
-    def synthesize_tokens(self, tokens: Sequence[int], style: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the samples of at most 500 tokens.
-
-        Args:
-            tokens: Tokens without the framing zeros.
-            style: Style vector, float32, shape (256,).
-
-        Returns:
-            Samples, float32, shape (frames,), at 24 kHz, with the model's silence at both ends.
-        """
-        inputs = {
-            "tokens": np.array([[0, *tokens, 0]], dtype=np.int64),
-            "style": style.reshape(1, _STYLE_SIZE).astype(np.float32),
-            "speed": np.ones(1, dtype=np.float32),
-        }
-        return np.asarray(self.session.run(None, inputs)[0], dtype=np.float32).ravel() * np.float32(_GAIN)
-
-
-_models: weakref.WeakValueDictionary[str, KokoroModel] = weakref.WeakValueDictionary()
-_models_lock = threading.Lock()
-
-
-def _load_shared_model(paths: dict[str, Path], threads: int) -> KokoroModel:
-    key = f"{paths['kokoro-v1.0.int8.onnx']}|{threads}"
-    with _models_lock:
-        model = _models.get(key)
-        if model is None:
-            runtime = require("onnxruntime")
-            options = runtime.SessionOptions()
-            options.intra_op_num_threads = threads
-            options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-            options.log_severity_level = 3
-            session = runtime.InferenceSession(
-                str(paths["kokoro-v1.0.int8.onnx"]), options, providers=["CPUExecutionProvider"]
-            )
-            vocabulary = json.loads(paths["vocab.json"].read_text(encoding="utf-8"))["vocab"]
-            model = _models[key] = KokoroModel(session, vocabulary)
-    return model
+_PINNED_ID = "kokoro-82m-int8"
 
 
 class KokoroEngine:
     """Kokoro as a :class:`~speechlab.engines.Synthesizer`.
 
     Args:
+        model: Folder of Kokoro in ONNX with its voices, the path of a model in it, or a repository of the hub,
+            ``owner/name[@revision][:file]``; None for the pinned model, or with a precision for the usual repository.
+        precision: Precision of a named model: ``"fp32"``, ``"fp16"``, ``"int8"`` and others; by default fp32.
         store: Model store of the model; the user's cache by default.
         threads: Threads of one inference.
         reader: Front end that reads the texts; by default in this process.
+        device: ``"auto"`` (a GPU for fp16 and fp32, if machine and libraries can), ``"cpu"``, ``"cuda"`` or
+            ``"cuda:1"``.
+        allow_download: Whether a named model is fetched if it is not here.
     """
 
-    model = "kokoro-82m-int8"
     sample_rate = SAMPLE_RATE
 
     def __init__(
-        self, *, store: ModelStore | None = None, threads: int = 2, reader: Reader | None = None
+        self,
+        model: str | Path | None = None,
+        *,
+        precision: str | None = None,
+        store: ModelStore | None = None,
+        threads: int = 2,
+        reader: Reader | None = None,
+        device: str = "auto",
+        allow_download: bool = True,
     ) -> None:
-        self._reader = reader or ReadHere()
+        is_named = model is not None or precision is not None
+        self._precision = precision or ("fp32" if is_named else "int8")
+        self._format = build_kokoro_format(self._precision)
         self._store = store or ModelStore()
+        self._source = (
+            parse_model_name(model or "kokoro", self._format.usual)
+            if is_named
+            else find_official_source(KOKORO, self._store)
+        )
+        self._found: FetchedModel | None = None
+        self._device = device
+        self._allow_download = allow_download
+        self._reader = reader or ReadHere()
         self._threads = threads
         self._model: KokoroModel | None = None
         self._styles: dict[str, NDArray[np.float32]] = {}
 
     @property
+    def model(self) -> str:
+        """``"kokoro-82m-int8"``, the name of the folder or file, or repository and commit."""
+        return _PINNED_ID if self._source is None else format_model_id(self._source, self._found)
+
+    @property
     def voices(self) -> Sequence[EngineVoice]:
-        """The bundled Japanese voices, and the English ones once ``kokoro-voices`` has been added."""
-        return (*BUNDLED_VOICES, *(voice for voice, _ in list_installed_voices(self._store)))
+        """The bundled Japanese voices, and the English ones once ``kokoro-voices`` has been added.
+
+        Of a named model those of its files whose language can be read; they are looked for, and fetched if necessary.
+        """
+        if self._source is None:
+            return (*BUNDLED_VOICES, *(voice for voice, _ in list_installed_voices(self._store)))
+        if not self._styles:
+            self._styles = read_styles(self._find_named_model().files)
+        return describe_voices(list(self._styles), BUNDLED_VOICES)
 
     def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
-        self._store.ensure_files(KOKORO)
+        self._choose_device()
+        if self._source is None:
+            self._store.ensure_files(KOKORO)
+        else:
+            self._find_named_model()
+
+    def _find_named_model(self) -> FetchedModel:
+        assert self._source is not None
+        if self._found is None:
+            self._found = find_or_fetch_model(
+                self._source, self._format, self._store, allow_download=self._allow_download
+            )
+        return self._found
+
+    def _choose_device(self) -> Device:
+        # A model of integers is no faster on a GPU.
+        is_float = self._source is not None and self._precision in _GPU_PRECISIONS
+        wanted = self._device if is_float or self._device != "auto" else "cpu"
+        return choose_device(wanted, find_onnxruntime_problem)
 
     def load(self) -> None:
         """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined."""
         if self._model is not None:
             return
-        paths = self._store.ensure_files(KOKORO)
-        with np.load(paths["voices_ja.npz"]) as bundled:
-            self._styles = {
-                name: bundled[name].reshape(-1, _STYLE_SIZE).astype(np.float32) for name in bundled.files
-            }
-        self._model = _load_shared_model(paths, self._threads)
+        if self._source is not None:
+            files = self._find_named_model().files
+            main = self._find_named_model().main
+            vocabulary = files.get("tokenizer.json") or self._store.ensure_files(KOKORO)["vocab.json"]
+            self._styles = self._styles or read_styles(files)
+        else:
+            paths = self._store.ensure_files(KOKORO)
+            main, vocabulary = paths["kokoro-v1.0.int8.onnx"], paths["vocab.json"]
+            self._styles = read_styles({"voices_ja.npz": paths["voices_ja.npz"]})
+        self._model = load_shared_model(main, vocabulary, self._threads, self._choose_device())
 
     def close(self) -> None:
         """Release the model; the next use loads it again."""
@@ -154,7 +174,7 @@ class KokoroEngine:
         del temperature
         profile = resolve_voice(voice, self.voices, "kokoro")
         self.load()
-        return self._speak_text(text, profile.name, np.zeros(_STYLE_SIZE, dtype=np.float32))
+        return self._speak_text(text, profile.name, np.zeros(STYLE_SIZE, dtype=np.float32))
 
     def _speak_text(self, text: str, voice: str, shift: NDArray[np.float32]) -> Iterator[NDArray[np.float32]]:
         british = voice.startswith("b")
@@ -175,7 +195,7 @@ class KokoroEngine:
             return np.zeros(0, dtype=np.float32)
         if voice not in self._styles:
             paths = {installed.name: path for installed, path in list_installed_voices(self._store)}
-            raw = np.fromfile(paths[voice], dtype="<f4").reshape(-1, _STYLE_SIZE)
+            raw = np.fromfile(paths[voice], dtype="<f4").reshape(-1, STYLE_SIZE)
             self._styles[voice] = raw.astype(np.float32)
         style = self._styles[voice]
         sounds = []
@@ -214,8 +234,6 @@ class ExpressiveEngine(KokoroEngine):
         reader: Front end that reads the texts; by default in this process.
     """
 
-    model = "kokoro-82m-int8-expressive"
-
     def __init__(
         self,
         *,
@@ -226,6 +244,11 @@ class ExpressiveEngine(KokoroEngine):
     ) -> None:
         super().__init__(store=store, threads=threads, reader=reader)
         self._seed = seed
+
+    @property
+    def model(self) -> str:
+        """``"kokoro-82m-int8-expressive"``."""
+        return f"{_PINNED_ID}-expressive"
 
     @property
     def voices(self) -> Sequence[EngineVoice]:

@@ -1,4 +1,4 @@
-"""Small language models as translators, by llama.cpp (xllamacpp) on the CPU.
+"""Small language models as translators, by llama.cpp (xllamacpp).
 
 The library starts an HTTP server for each model. This module calls it in process only. The server therefore listens
 on a Unix socket in a private folder, whose name is removed once it listens, and has a random key. On systems without
@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from speechlab._require import require
 from speechlab.engines._chunks import cut_long, estimate_spoken_length, split_sentences
+from speechlab.engines._devices import Device, choose_device, find_llama_problem
 from speechlab.engines._protocols import TranslationDelta, TranslationJob, checkpoint
 from speechlab.engines._translation.prompts import (
     LANGUAGE_NAMES,
@@ -30,12 +31,18 @@ from speechlab.engines._translation.prompts import (
     build_few_shot_prompt,
     compute_token_budget,
 )
+from speechlab.engines._weights.formats import GGUF_FORMAT
+from speechlab.engines._weights.hub import find_or_fetch_model
+from speechlab.engines._weights.names import HubName, parse_model_name
+from speechlab.engines._weights.official import find_official_source
 from speechlab.engines._weights.specs import GEMMA_270M, ModelSpec
 from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import EngineError, ModelError
 
 _PIECE_LIMIT = 150.0
 _GROUP_LIMIT = 120.0
+# More layers than any model has.
+_ALL_LAYERS = 999
 
 
 def cut_for_translation(text: str, *, by_sentence: bool, target: str) -> Iterator[tuple[str, bool]]:
@@ -97,15 +104,18 @@ class LlamaEngine:
     """A GGUF model as a :class:`~speechlab.engines.Translator`.
 
     Args:
-        model: A pinned model, or the path of a ``.gguf`` file.
+        model: A pinned model, the path of a ``.gguf`` file or of a folder with one, or a repository of the hub,
+            ``owner/name[@revision][:file]``; for the file, its quantization such as ``Q4_K_M`` is enough.
         model_id: Id of the model for clients, of the form ``vendor/name``; by default made from the file's name.
         prompt: ``"few-shot"`` for base models, ``"chat"`` for models with a chat template.
         store: Model store of pinned models; the user's cache by default.
         threads: Threads of one inference; by default half of the cores. The threads of llama.cpp wait for each other
             at every step: on a core that other work uses, two threads are up to four times slower than one.
         context_tokens: Size of the model's window in tokens.
-        gpu_layers: Number of layers on a GPU; 0 for none, -1 for as many as fit.
+        gpu_layers: Number of layers on the GPU; by default all if ``device`` chooses one.
         simplified: Convert Chinese output to simplified characters, if OpenCC is installed.
+        device: ``"auto"`` (a GPU, if machine and libraries can), ``"cpu"``, ``"cuda"`` or ``"cuda:1"``.
+        allow_download: Whether a named model is fetched if it is not here.
     """
 
     def __init__(
@@ -117,13 +127,21 @@ class LlamaEngine:
         store: ModelStore | None = None,
         threads: int | None = None,
         context_tokens: int = 4096,
-        gpu_layers: int = 0,
+        gpu_layers: int | None = None,
         simplified: bool = True,
+        device: str = "auto",
+        allow_download: bool = True,
     ) -> None:
-        self._source = Path(model).expanduser() if isinstance(model, str) else model
+        self._store = store or ModelStore()
+        self._source = (
+            find_official_source(model, self._store) or model
+            if isinstance(model, ModelSpec)
+            else parse_model_name(model, {})
+        )
+        self._device = device
+        self._allow_download = allow_download
         self._id = model_id
         self._prompt = prompt
-        self._store = store or ModelStore()
         self._threads = threads or max(1, (os.cpu_count() or 2) // 2)
         self._context_tokens = context_tokens
         self._gpu_layers = gpu_layers
@@ -137,7 +155,9 @@ class LlamaEngine:
         """Id of the model, of the form ``vendor/name``."""
         if self._id is not None:
             return self._id
-        return f"local/{self._source.stem if isinstance(self._source, Path) else self._source.name}"
+        if isinstance(self._source, HubName):
+            return self._source.repository
+        return f"local/{self._source.name if isinstance(self._source, ModelSpec) else self._source.stem}"
 
     @property
     def languages(self) -> Sequence[str]:
@@ -146,14 +166,15 @@ class LlamaEngine:
 
     def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
+        choose_device(self._device, find_llama_problem)
         self._prepare_model_file()
 
     def load(self) -> None:
         """Load the model now instead of on first use: 2 to 5 s, and longer the first time, when it is joined."""
         if self._server is None:
-            self._server = _start_server(
-                self._prepare_model_file(), self._threads, self._context_tokens, self._gpu_layers
-            )
+            path = self._prepare_model_file()
+            device = choose_device(self._device, find_llama_problem)
+            self._server = _start_server(path, self._threads, self._context_tokens, device, self._gpu_layers)
 
     def close(self) -> None:
         """Release the model; the next use loads it again."""
@@ -175,11 +196,11 @@ class LlamaEngine:
         return self._translate_pieces(job)
 
     def _prepare_model_file(self) -> Path:
-        if not isinstance(self._source, Path):
+        if isinstance(self._source, ModelSpec):
             return next(iter(self._store.ensure_files(self._source).values()))
-        if not self._source.is_file():
-            raise ModelError(f"there is no model file {str(self._source)!r}; give an existing .gguf file")
-        return self._source
+        return find_or_fetch_model(
+            self._source, GGUF_FORMAT, self._store, allow_download=self._allow_download
+        ).main
 
     def _translate_pieces(self, job: TranslationJob) -> Iterator[TranslationDelta]:
         counts = [0, 0]
@@ -276,7 +297,9 @@ class LlamaEngine:
         return str(self._converter.convert(text))
 
 
-def _start_server(path: Path, threads: int, context_tokens: int, gpu_layers: int) -> Any:
+def _start_server(
+    path: Path, threads: int, context_tokens: int, device: Device, gpu_layers: int | None
+) -> Any:
     library = require("xllamacpp")
     params = library.CommonParams()
     params.model.path = str(path)
@@ -286,7 +309,10 @@ def _start_server(path: Path, threads: int, context_tokens: int, gpu_layers: int
     params.swa_full = True
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
-    params.n_gpu_layers = gpu_layers
+    params.n_gpu_layers = (_ALL_LAYERS if device.kind == "cuda" else 0) if gpu_layers is None else gpu_layers
+    if device.kind == "cuda" and device.index:
+        params.split_mode = library.llama_split_mode.LLAMA_SPLIT_MODE_NONE
+        params.main_gpu = device.index
     params.fit_params = False
     params.offline = True
     params.warmup = False

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from speechlab._platform import is_loopback
-from speechlab.contract import RECOGNITION_PATH, join_url
+from speechlab.contract import REASON_HEADER, RECOGNITION_PATH, join_url
 from speechlab.service._faults import Fault
 from speechlab.service._logs import log
 
@@ -34,7 +34,14 @@ REMOTE_NAME = "remote"
 
 _SEND_BYTES = 64 * 1024
 _REPLY_BYTES = 16 * 1024 * 1024
-_FORWARDED_HEADERS = ("content-type", "retry-after", "x-speechlab-model", "x-speechlab-audio-seconds")
+_FORWARDED_HEADERS = (
+    "content-type",
+    "retry-after",
+    "x-should-retry",
+    REASON_HEADER,
+    "x-speechlab-model",
+    "x-speechlab-audio-seconds",
+)
 
 
 @dataclass(frozen=True, slots=True)

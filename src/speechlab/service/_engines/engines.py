@@ -6,8 +6,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from speechlab.engines import Reader, catalogue, create, status
-from speechlab.errors import ConfigurationError
+from speechlab.engines import NAMING_OPTIONS, Reader, catalogue, create, status
+from speechlab.errors import ConfigurationError, SpeechLabError
 from speechlab.service._engines.backend import REMOTE_NAME, Backend
 from speechlab.service._engines.lanes import EngineLane
 from speechlab.service._engines.sharing import FairTurns
@@ -130,8 +130,9 @@ def list_served_engines(config: ServiceConfig, reader: Reader | None = None) -> 
             if not is_on:
                 log("engine not offered", engine=name, remedy=status(name).remedy)
         if is_on and name not in extra:
-            if options:
-                _check_options_by_making_engine(name, options)
+            if options or entry.is_named:
+                is_named = entry.is_named or bool(NAMING_OPTIONS & set(options))
+                _check_options_by_making_engine(name, options, is_named=is_named)
             if entry.reads and reader is not None:
                 options.setdefault("reader", reader)
             engines.append(ServedEngine(name, entry.kind, partial(create, name, **options)))
@@ -141,15 +142,22 @@ def list_served_engines(config: ServiceConfig, reader: Reader | None = None) -> 
     return sorted(engines, key=lambda engine: engine.name not in chosen_first)
 
 
-def _check_options_by_making_engine(name: str, options: dict[str, Any]) -> None:
+def _check_options_by_making_engine(name: str, options: dict[str, Any], *, is_named: bool) -> None:
     """Make the engine once, so that an unknown option is reported at the start, not at the first request.
 
-    Other failures (a missing package or model) are reported on first use.
+    A model or device that the user names is looked for, and fetched, now. Other failures (a missing package, weights
+    that cannot be joined) are reported on first use.
     """
     try:
         engine = create(name, **options)
+        if is_named:
+            getattr(engine, "find_model", lambda: None)()
     except ConfigurationError:
         raise
+    except SpeechLabError as error:
+        if is_named:
+            raise ConfigurationError(f"the engine {name!r} cannot be used: {error}") from error
+        return
     except Exception:  # noqa: BLE001 - reported and logged on first use
         return
     getattr(engine, "close", lambda: None)()

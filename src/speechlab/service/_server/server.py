@@ -30,6 +30,7 @@ from filelock import FileLock, Timeout
 
 from speechlab._platform import is_loopback
 from speechlab.contract import WS_READ_MAX_BYTES, to_realtime_url
+from speechlab.engines import describe_gpus, list_gpus, send_progress_to
 from speechlab.errors import ConfigurationError, ServiceStartError, SpeechLabError, StoreError
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.keys import KeyStore
@@ -67,6 +68,19 @@ class Ready:
         if self.key_was_made:
             fields["api_key"] = self.api_key
         return f"ready {json.dumps(fields)}"
+
+
+class _ProgressLines:
+    """Prints the progress of downloads for the program that waits for the ready line, at most twice a second."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+
+    def print_progress(self, model: str, done: int, total: int) -> None:
+        if total and (done == total or time.monotonic() >= self._next):
+            self._next = time.monotonic() + 0.5
+            sys.stdout.write(f"progress {json.dumps({'model': model, 'done': done, 'total': total})}\n")
+            sys.stdout.flush()
 
 
 class Server(uvicorn.Server):
@@ -212,7 +226,8 @@ def run_until_stopped(config: ServiceConfig) -> None:
     config, listener, ready = bind_and_make_key(config)
     with contextlib.closing(listener):
         try:
-            app = create_app(config)
+            with send_progress_to(_ProgressLines().print_progress):
+                app = create_app(config)
         except StoreError as error:
             raise ServiceStartError(error.message) from error
 
@@ -222,6 +237,8 @@ def run_until_stopped(config: ServiceConfig) -> None:
             log("ready", base_url=ready.base_url, recognizer=recognizer, keys=keys)
             sys.stdout.write(ready.format_line() + "\n")
             sys.stdout.flush()
+            if list_gpus():  # the libraries that say whether they can use them are slow to import
+                threading.Thread(target=lambda: log("gpu", found=describe_gpus()), daemon=True).start()
 
         server = Server(app, config, listener, on_ready)
         watch = UsersWatch(config.users_dir, config.idle_exit_s, server.stop) if config.users_dir else None
