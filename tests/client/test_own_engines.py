@@ -8,7 +8,10 @@ from contextlib import ExitStack
 import pytest
 
 from speechlab.client import Client, connect
+from speechlab.engines import ModelStore, status
+from speechlab.engines._weights.specs import WHISPER_BASE
 from speechlab.errors import ConfigurationError, ReplayMiss, ServiceStartError
+from support.model_hub import use_model_hub
 
 QUICK = {"hibari": {"enabled": False}}
 
@@ -76,3 +79,47 @@ def test_engines_are_of_a_new_client():
 def test_an_option_that_an_engine_does_not_have_is_told():
     with pytest.raises(ServiceStartError, match="'whisper' cannot be made with"):
         connect(engines={"whisper": {"beams": 1}})
+
+
+SMALL = "Systran/faster-whisper-small"
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    pytest.importorskip("huggingface_hub")
+    with use_model_hub(monkeypatch, tmp_path / "hf") as hub:
+        monkeypatch.setenv("SPEECHLAB_CACHE_DIR", str(tmp_path / "cache"))
+        monkeypatch.setenv("SPEECHLAB_IDLE_EXIT_S", "1")
+        yield hub
+
+
+@pytest.mark.slow
+@pytest.mark.engines
+def test_a_model_that_cannot_be_had_is_said_by_connect(hub):
+    hub.add(SMALL, {"model.safetensors": b"x"}, gated=False)
+    sentence = (
+        f"the engine 'whisper' cannot be used: the model '{SMALL}' cannot be used: it is not a CTranslate2"
+    )
+    with pytest.raises(ServiceStartError, match=f"could not be started: {sentence}") as failure:
+        connect(engines={"whisper": {"model": "small"}})
+    assert "The end of its log" not in str(failure.value)
+    assert hub.fetched == []
+
+
+@pytest.fixture
+def base():
+    """The folder of Whisper base, which stands in for larger models."""
+    state = status("whisper")
+    if not state.ready:
+        pytest.skip(state.remedy)
+    return ModelStore().ensure_files(WHISPER_BASE)["model.bin"].parent
+
+
+@pytest.mark.slow
+@pytest.mark.engines
+def test_a_usual_size_is_fetched_by_connect_and_recognizes(base, hub):
+    hub.add(SMALL, {path.name: path for path in base.iterdir() if "verified" not in path.name})
+    with connect(engines={"whisper": {"model": "small"}, "gemma": {"enabled": False}}) as lab:
+        transcript = lab.transcribe(lab.synthesize("Good morning.", voice="heart"))
+    assert "good morning" in transcript.text.lower()
+    assert sorted(hub.fetched) == ["config.json", "model.bin", "tokenizer.json", "vocabulary.txt"]

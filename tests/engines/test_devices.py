@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 
 import pytest
@@ -30,6 +31,7 @@ def machine(monkeypatch):
         kinds = [{"type": SimpleNamespace(name=f"GGML_BACKEND_DEVICE_TYPE_{name}")} for name in devices]
         llama = SimpleNamespace(get_device_info=lambda: kinds)
         for name, module in {"ctranslate2": library, "onnxruntime": runtime, "xllamacpp": llama}.items():
+            module.__spec__ = ModuleSpec(name, None)
             monkeypatch.setitem(sys.modules, name, module)
 
     return build

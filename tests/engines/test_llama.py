@@ -118,5 +118,5 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
 
 
 def test_a_folder_without_one_model_is_refused(tmp_path):
-    with pytest.raises(ModelError, match=r"holds 0 \.gguf files"):
-        create("llama", model=str(tmp_path))
+    with pytest.raises(ModelError, match=r"it has no \.gguf file"):
+        create("llama", model=str(tmp_path)).find_model()

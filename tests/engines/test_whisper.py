@@ -253,11 +253,6 @@ def test_a_folder_that_is_no_model_is_refused_with_what_it_lacks(tmp_path):
         engine.load()
 
 
-def test_nothing_is_fetched_unasked():
-    with pytest.raises(ModelError, match="nothing is downloaded without permission"):
-        create("whisper", model="owner/whisper-tiny")
-
-
 def test_languages_that_change_within_a_recording_are_both_heard(kokoro, say, two, walk, whisper):
     english, later = two
     heard = whisper.recognize(np.concatenate([english, silence(0.4), walk]), RecognitionOptions())

@@ -199,14 +199,15 @@ def test_any_setting_as_an_argument():
         load_config(None, parse_settings(["queue_limit=many"]), {})
 
 
-def test_which_engines_are_on():
+def test_which_engines_are_on(tmp_path):
+    (tmp_path / "m.gguf").write_bytes(b"GGUF")
     names = [engine.name for engine in list_served_engines(ServiceConfig())]
     assert set(names) == {"kokoro", "q", "hibari", "openjtalk", "whisper", "gemma"}
     off = ServiceConfig(
         engines={"kokoro": {"enabled": False}, "q": {"enabled": False}}, recognizer="", translator=""
     )
     assert {engine.name for engine in list_served_engines(off)} == {"hibari", "openjtalk"}
-    more = ServiceConfig(engines={"llama": {"model": "/m.gguf"}}, translator="llama")
+    more = ServiceConfig(engines={"llama": {"model": str(tmp_path / "m.gguf")}}, translator="llama")
     assert list_served_engines(more)[0].name in {"llama", "whisper"}
     translators = [engine.name for engine in list_served_engines(more) if engine.kind == "translator"]
     assert translators == ["llama"]

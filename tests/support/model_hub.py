@@ -7,7 +7,9 @@ import json
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -48,17 +50,20 @@ class ModelHub:
         ]
 
 
-def get_bytes(content):
-    return content.read_bytes() if isinstance(content, Path) else content
+@cache
+def read_and_hash(content):
+    """The bytes of a file, and their hashes: git's, and SHA-256."""
+    data = content.read_bytes() if isinstance(content, Path) else content
+    git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
+    return data, git, hashlib.sha256(data).hexdigest()
 
 
 def describe(name, content, sizes):
-    data = get_bytes(content)
+    data, git, sha256 = read_and_hash(content)
     size = sizes.get(name, len(data))
-    git = hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
     sibling = {"rfilename": name, "size": size, "blobId": git}
     if len(data) >= LFS_BYTES:
-        sibling["lfs"] = {"sha256": hashlib.sha256(data).hexdigest(), "size": size, "pointerSize": 134}
+        sibling["lfs"] = {"sha256": sha256, "size": size, "pointerSize": 134}
     return sibling
 
 
@@ -88,9 +93,8 @@ def answer(hub, path):
     file = "/".join(rest[2:])
     if file not in repository.files:
         raise Refusal(404, "EntryNotFound", "Entry not found")
-    data = get_bytes(repository.files[file])
-    facts = describe(file, data, {})
-    tag = facts.get("lfs", {}).get("sha256", facts["blobId"])
+    data, git, sha256 = read_and_hash(repository.files[file])
+    tag = sha256 if len(data) >= LFS_BYTES else git
     if file in hub.damaged:
         data = data[:-1] + bytes([data[-1] ^ 1])
     return data, {"X-Repo-Commit": commit, "ETag": f'"{tag}"', "X-Linked-Size": str(len(data))}
@@ -143,12 +147,13 @@ def run_model_hub():
 @contextmanager
 def use_model_hub(monkeypatch, cache):
     """A hub to which the client here, and that of processes started here, goes; it keeps files in a folder."""
-    constants = __import__("huggingface_hub").constants
+    constants = import_module("huggingface_hub.constants")
     with run_model_hub() as hub:
         for name, value in {
             "ENDPOINT": hub.url,
             "HF_HUB_CACHE": str(cache / "hub"),
             "HF_HUB_OFFLINE": False,
+            "HUGGINGFACE_CO_URL_TEMPLATE": hub.url + "/{repo_id}/resolve/{revision}/{filename}",
         }.items():
             monkeypatch.setattr(constants, name, value)
         monkeypatch.setenv("HF_ENDPOINT", hub.url)

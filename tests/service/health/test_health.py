@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from speechlab.engines import EngineVoice, TranslationDelta
-from speechlab.errors import ModelError
+from speechlab.errors import ConfigurationError, ModelError
 from speechlab.service import Database, Ledger, Provider, ServedEngine, ServiceConfig, run_service
 from speechlab.service._engines.engines import Engines
 from speechlab.service._engines.lanes import EngineLane
@@ -93,19 +93,23 @@ class Weighty:
 
 
 def test_a_model_that_does_not_exist_is_not_ready(error_body, tmp_path):
-    for engine in (Weighty(ModelError("there is no file")), None):
-        if engine is None:  # a real one
-            missing = {"whisper": {"model": str(tmp_path / "missing")}}
-            config = staged_config(engines=NO_ENGINES | missing, recognizer="whisper")
-        else:
-            entry = ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True)
-            config = staged_config(entry)
-        with run_service(config) as service:
-            reply = Http(service.base_url).request("GET", "/readyz")
-            told = error_body(reply, 503, "ErrOverloaded")["error"]
-            assert ("weighty" if engine else "whisper") in told
-            assert str(tmp_path) not in told
-            assert Http(service.base_url).request("GET", "/readyz", key=None).status == 503
+    engine = Weighty(ModelError(f"there is no file {tmp_path}"))
+    with run_service(
+        staged_config(ServedEngine("weighty", "translator", lambda: engine, heavy=True))
+    ) as service:
+        reply = Http(service.base_url).request("GET", "/readyz")
+        told = error_body(reply, 503, "ErrOverloaded")["error"]
+        assert "weighty" in told
+        assert str(tmp_path) not in told
+        assert Http(service.base_url).request("GET", "/readyz", key=None).status == 503
+
+
+@pytest.mark.parametrize("options", [{"model": "/nowhere/ct2"}, {"device": "cuda:9"}])
+def test_a_model_or_device_that_is_named_and_not_there_stops_the_start(options):
+    config = staged_config(engines=NO_ENGINES | {"whisper": options}, recognizer="whisper")
+    reason = "'whisper' cannot be used: there is no model" if "model" in options else "no device 'cuda:9'"
+    with pytest.raises(ConfigurationError, match=reason), run_service(config):
+        pass
 
 
 @pytest.mark.slow

@@ -136,7 +136,10 @@ def test_s62_a_header_without_sound_is_no_audio(live):
 @pytest.mark.parametrize("fault", [ModelError("no weights"), MissingDependencyError("pip install it")])
 def test_s63_engines_that_are_not_there(staged, error_body, fault):
     staged.ears.fault = fault
-    assert error_body(staged.http.recognize(tone()), 500, "ErrInternal")["error"] == ASR_UNAVAILABLE
+    reply = staged.http.recognize(tone())
+    assert error_body(reply, 500, "ErrInternal")["error"] == ASR_UNAVAILABLE
+    assert reply.headers["x-should-retry"] == "false"
+    assert reply.headers["x-speechlab-reason"]
 
 
 def test_s61_engine_faults(staged, error_body):

@@ -99,7 +99,7 @@ def fetch_model(
     source: HubName, model_format: ModelFormat, store: ModelStore, *, commit: str = ""
 ) -> FetchedModel:
     """Fetch a model from the hub, or its newest commit if it is here already."""
-    hub = require("huggingface_hub")
+    hub = _import_hub()
     with store.lock_model(f"hub-{source.repository.replace('/', '--')}"), _convert_hub_errors(hub, source):
         info = hub.HfApi(library_name="speechlab").model_info(
             source.repository,
@@ -127,6 +127,13 @@ def format_model_id(source: Path | HubName, found: FetchedModel | None) -> str:
     if isinstance(source, Path):
         return source.name if source.is_dir() else source.stem
     return f"{source.repository}@{found.commit[:8]}" if found is not None else source.repository
+
+
+def _import_hub() -> Any:
+    hub = require("huggingface_hub")
+    for module in ("constants", "errors"):  # which it does not import by itself
+        require(f"huggingface_hub.{module}")
+    return hub
 
 
 def _find_local_model(path: Path, model_format: ModelFormat) -> FetchedModel:
