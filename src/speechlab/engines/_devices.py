@@ -117,7 +117,7 @@ def find_llama_problem() -> str:
         return ""
     return (
         "this build of xllamacpp is for the CPU; install one for CUDA from "
-        "https://xorbitsai.github.io/xllamacpp/whl/cu124"
+        "https://xorbitsai.github.io/xllamacpp/whl/cu128"
     )
 
 
