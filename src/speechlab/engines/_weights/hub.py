@@ -222,7 +222,7 @@ def _build_counting_bar(add_bytes: Callable[[int], None]) -> type:
     """Return a class of bars, for the hub's client, that show nothing and pass on what they count."""
     from tqdm import tqdm
 
-    class CountingBar(tqdm):  # type: ignore[type-arg]
+    class CountingBar(tqdm):  # type: ignore[misc]  # tqdm has no types
         def __init__(self, *_: Any, **options: Any) -> None:
             super().__init__(disable=True, total=options.get("total"))
 
@@ -277,7 +277,7 @@ def _explain_hub_error(hub: Any, source: HubName, error: Exception) -> str | Non
             return f"it is no valid name of a repository: {error}"
         case errors.HfHubHTTPError():
             status = getattr(getattr(error, "response", None), "status_code", "no status")
-            remedies = {401: _LOG_IN, 403: _LOG_IN, 429: "wait some minutes"}
+            remedies: dict[Any, str] = {401: _LOG_IN, 403: _LOG_IN, 429: "wait some minutes"}
             return f"{address} answered HTTP {status}; {remedies.get(status, 'try again later')}"
         case errors.LocalEntryNotFoundError():
             return unreachable
