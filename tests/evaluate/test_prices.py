@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 
+import numpy as np
+import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+import speechlab as sl
 from speechlab import evaluate
 from speechlab.batch import Budget, Price
+from speechlab.cli import app
 from speechlab.errors import InvalidRequestError
-from support.planted import plant, spoil, study
+from support.planted import WORDS, plant, spoil, study
 
 DEAR, CHEAP = Price(per_hour=0.9, currency="EUR"), Price(per_hour=0.3, currency="EUR")
 PRICES = {"dear": DEAR, "cheap": CHEAP}
@@ -111,3 +117,84 @@ def test_prices_may_be_written_as_json(report):
         "cheap": {"per_hour": 0.3, "currency": "EUR"},
     }
     assert priced(prices=plain).answer == report.answer
+
+
+def test_the_command_reads_prices_from_a_file(report, tmp_path):
+    plant(120, dear=spoil(0.05), cheap=spoil(0.05)).assign(duration_s=6.0).to_csv(tmp_path / "rows.csv")
+    (tmp_path / "prices.json").write_text(json.dumps(report.record["settings"]["prices"]))
+    (tmp_path / "torn.json").write_text('{"dear"')
+    outputs = ["--hypothesis", "dear=dear", "--hypothesis", "cheap=cheap"]
+    command = [
+        "study",
+        "recognition",
+        str(tmp_path / "rows.csv"),
+        "--out",
+        str(tmp_path / "report"),
+        *outputs,
+    ]
+    done = CliRunner().invoke(app, [*command, "--prices", str(tmp_path / "prices.json")])
+    assert done.exit_code == 0, done.output
+    saved = evaluate.Report.load(tmp_path / "report")
+    assert saved.answer in done.output
+    assert len(saved.tables["no_worse"]) == 1
+    assert saved.summary["cost"].tolist() == pytest.approx(report.summary["cost"].tolist())
+    torn = CliRunner().invoke(app, [*command, "--prices", str(tmp_path / "torn.json")])
+    assert torn.exit_code != 0
+    assert "cannot be read as JSON" in f"{torn.output}{torn.exception}"
+
+
+def test_translations_cost_by_the_characters_of_their_texts(tmp_path):
+    frame = pd.DataFrame(
+        {"text": ["guten Tag", "gute Nacht", "ja"], "reference": ["good day", "good night", "yes"]}
+    )
+    frame = frame.assign(
+        source_lang="de", target_lang="en", dear=frame["reference"], cheap=["good day", None, "yes"]
+    )
+    prices = {name: Price(per_million_characters=cost) for name, cost in (("dear", 20.0), ("cheap", 5.0))}
+    with pytest.warns(UserWarning, match="failed"):
+        report = evaluate.translation(None, frame, hypotheses=["dear", "cheap"], prices=prices)
+    lines = report.summary.set_index("system")
+    assert lines["cost"].to_dict() == pytest.approx({"dear": 21 * 20e-6, "cheap": 11 * 5e-6})
+    assert lines["price_per_million_characters"].to_dict() == pytest.approx({"dear": 20.0, "cheap": 5.0})
+    (cost,) = (view for view in report.build_views() if view.title == "Cost")
+    assert "this set (USD)" in cost.headings
+    assert evaluate.verify(report.save(tmp_path / "report")).answer.endswith("all equal.")
+
+
+@pytest.fixture(scope="module")
+def speakers():
+    """Two services that speak alike, each text in a length of its own; their recognizer knows it, and slips once."""
+    texts = [f"the {WORDS[number % 18]} and {WORDS[number * 7 % 18]} of {number}" for number in range(24)]
+    speak = lambda text: (np.sin(np.arange(800 + 40 * texts.index(text))), 8_000)  # noqa: E731
+    hear = lambda clip: texts[(len(clip.samples) - 800) // 40].replace("of 7", "off 7")  # noqa: E731
+    with ExitStack() as opened:
+        dear, cheap = (
+            opened.enter_context(sl.system(name, synthesize=speak, transcribe=hear, version="1"))
+            for name in ("dear", "cheap")
+        )
+        prices = {
+            name: Price(per_million_characters=cost) for name, cost in (("dear", 30.0), ("cheap", 10.0))
+        }
+        frame = pd.DataFrame({"text": texts, "language": "de"})
+        yield {"dear": dear, "cheap": cheap}, frame, {"prices": prices, "progress": False}
+
+
+def test_a_voice_of_a_cheaper_service_that_is_no_worse_is_advised(speakers, tmp_path):
+    labs, frame, how = speakers
+    report = evaluate.voices(labs, frame, margin=20, speed=0, dnsmos=0, store=str(tmp_path / "store"), **how)
+    (row,) = report.tables["no_worse"].to_dict("records")
+    assert (row["a"], row["b"], row["blocks"]) == ("default of dear", "default of cheap", 24)
+    assert row["no_worse"]
+    assert row["price_ratio"] == pytest.approx(1 / 3)
+    assert report.conclusion.text == "Take “default of cheap”."
+    assert "at a third of the price" in report.answer
+    assert evaluate.verify(report.save(tmp_path / "report")).answer.endswith("all equal.")
+
+
+def test_a_round_trip_says_what_it_takes_to_call_a_cheaper_voice_no_worse(speakers, tmp_path):
+    labs, frame, how = speakers
+    report = evaluate.round_trip(labs, frame, store=str(tmp_path / "store"), **how)
+    (row,) = report.tables["no_worse"].to_dict("records")
+    assert (row["difference"], row["no_worse"]) == (0, False)
+    assert any(f"{row['needed']:,} sentences would show it" in str(finding) for finding in report.findings)
+    assert evaluate.verify(report.save(tmp_path / "page.html")).answer.endswith("all equal.")

@@ -57,7 +57,7 @@ def build_speech_report(
     lines = summarize_speech(table, language, calls, items=text) if summary is None else summary
     prices = (record or {}).get("settings", {}).get("prices", {})
     if "currency" not in lines.columns:
-        lines = add_costs(lines, table, language, prices, CHARACTERS, text)
+        lines = add_costs(lines, table, {"language": language}, prices, CHARACTERS, text)
     rated = substitute_common_rates(lines.assign(unit=choose_ranking_units(lines)))
     sides = [name for name in SIDES if name in lines.columns]
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())

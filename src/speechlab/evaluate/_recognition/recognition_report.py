@@ -115,7 +115,7 @@ def build_recognition_report(
     settings = (facts.get("record") or {}).get("settings", {})
     claims = {"margin": settings.get("margin", MARGIN), "baseline": settings.get("baseline", "")}
     prices = settings.get("prices", {})
-    summary = add_costs(summary, table, language, prices, HOURS)
+    summary = add_costs(summary, table, {"language": language}, prices, HOURS)
     no_worse = compare_with_dearer(order.evidence, order.scores, compute_unit_prices(summary), **claims)
     findings = (*findings, *build_price_findings(no_worse))
     changed = [name for name in _list_conditions(table) if name != AS_RECORDED]

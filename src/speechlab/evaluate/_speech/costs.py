@@ -70,12 +70,15 @@ def _to_price(name: object, price: object, charge: str) -> Price:
 def add_costs(
     summary: pd.DataFrame,
     table: pd.DataFrame,
-    language: str,
+    places: Mapping[str, str],
     prices: Mapping[str, Mapping[str, Any]],
     charge: str = HOURS,
     text: str = "",
 ) -> pd.DataFrame:
-    """Return the summary with ``cost`` (of the rows with an output), ``currency`` and the price of an amount."""
+    """Return the summary with ``cost`` (of the rows with an output), ``currency`` and the price of an amount.
+
+    ``places`` has the columns of languages in the summary, each with that of the table.
+    """
     if not prices:
         return summary
     amount, count, column, _ = _CHARGES[charge]
@@ -83,15 +86,15 @@ def add_costs(
     sizes = rows[text].astype("string").str.len() if text else rows["duration_s"]
     sums = rows.assign(size=sizes.astype("float64"))
     keys = [name for name in ("system", "condition", "voice") if name in summary.columns]
-    grouped = sums.groupby([*keys, language], observed=True)["size"]
+    grouped = sums.groupby([*keys, *places.values()], observed=True)["size"]
     # One unknown length makes a sum unknown.
     amounts = pd.DataFrame({"size": grouped.sum(), "known": grouped.count(), "calls": grouped.size()})
     of_line = {tuple(map(str, key)): row for key, row in zip(amounts.index, amounts.to_numpy(), strict=True)}
     costs, units, currencies = [], [], []
-    for line in summary[[*keys, "language"]].itertuples(index=False):
-        facts = prices.get(str(line.system) if "system" in keys else "", next(iter(prices.values())))
-        price = None if "system" in keys and str(line.system) not in prices else Price(**facts)
-        size, known, calls = of_line.get(tuple(map(str, line)), (0.0, 0, 0))
+    for line in summary[[*keys, *places]].astype(str).itertuples(index=False, name=None):
+        facts = prices.get(line[0]) if "system" in keys else next(iter(prices.values()))
+        price = None if facts is None else Price(**facts)
+        size, known, calls = of_line.get(line, (0.0, 0, 0))
         whole = price is not None and (known == calls or amount not in price)
         cost = Amounts(calls=calls, **{amount: size}).compute_cost(price) if whole else np.nan
         costs.append(cost)
@@ -113,17 +116,18 @@ def compute_unit_prices(summary: pd.DataFrame, charge: str = HOURS) -> dict[str,
     return {str(name): float(price) for name, price in means.items()}
 
 
-def build_cost_views(summary: pd.DataFrame, charge: str = HOURS) -> list[View]:
-    """Return what each line of the summary cost, for people; nothing without prices."""
+def build_cost_views(
+    summary: pd.DataFrame, charge: str = HOURS, first: Sequence[DisplayColumn] = ()
+) -> list[View]:
+    """Return what each line of the summary cost, behind the columns ``first``; nothing without prices."""
     _, _, column, words = _CHARGES[charge]
     if column not in summary.columns:
         return []
     priced = summary[summary["currency"].notna()]
     currency = str(priced["currency"].iloc[0])
+    outputs = build_count_column("outputs", "utterances_scored")
     columns = [
-        *build_name_columns(summary),
-        build_count_column("outputs", "utterances_scored"),
-        build_rate_column("error rate", "common_rate"),
+        *(first or (*build_name_columns(summary), outputs, build_rate_column("error rate", "common_rate"))),
         _build_money_column(f"this set ({currency})", "cost"),
         _build_money_column(f"{words} ({currency})", column),
     ]

@@ -10,6 +10,7 @@ from speechlab._pandas import pd
 from speechlab._platform import get_package_version
 from speechlab.display import format_count, join_with_and
 from speechlab.evaluate._advice.choice import MARGIN
+from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_views
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
 from speechlab.evaluate._speech.summary import build_load_views
@@ -51,6 +52,9 @@ def build_translation_report(
     notes: Sequence[str] = (),
 ) -> Contents:
     """Report measured translations."""
+    prices = (record or {}).get("settings", {}).get("prices", {})
+    directions = {name: name for name in columns[2:]}
+    summary = add_costs(summary, table, directions, prices, CHARACTERS, columns.text)
     calls = build_empty_stream_table() if speed is None else speed
     terms_table = pd.DataFrame() if terms is None else terms
     differences = compare_systems(table, columns)
@@ -95,7 +99,11 @@ def build_translation_report(
             "scores": summary if score is None else _substitute_common_scores(summary, score),
         },
         columns=dict(zip(_NAMES._fields, columns, strict=True)),
-        views=(*views, *build_load_views(calls)),
+        views=(
+            *views,
+            *build_load_views(calls),
+            *build_cost_views(summary, CHARACTERS, _build_leading_columns(columns, score)),
+        ),
         drawings=tuple(drawings),
         shown=_choose_row_display(table, columns),
         said=describe_methods(title, *(name for name, applies in methods.items() if applies)),
@@ -111,11 +119,7 @@ def build_translation_report(
 
 def _build_scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> View:
     view_columns = [
-        DisplayColumn("direction", lambda row: _format_direction(row, *columns[2:]), strong=True),
-        build_count_of_total_column("texts", "utterances", "texts"),
-        build_number_column("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf")._replace(
-            bar=lambda row: None if is_missing(row.get("chrf")) else Bar(float(row["chrf"]))
-        ),
+        *_build_leading_columns(columns, score),
         build_number_column("chrF back", "back_chrf", ".1f", optional=True),
         DisplayColumn("on the same texts", _format_common_score, figure=True, optional=True),
         *(
@@ -133,6 +137,17 @@ def _build_scores_view(summary: pd.DataFrame, columns: Columns, score: str | Non
     ]
     note = "Length: characters of the translation over those of the text."
     return View.from_rows("Translations by direction", view_columns, summary, note)
+
+
+def _build_leading_columns(columns: Columns, score: str | None) -> list[DisplayColumn]:
+    """Return the columns of a line of the summary: its direction, its texts and its score."""
+    return [
+        DisplayColumn("direction", lambda row: _format_direction(row, *columns[2:]), strong=True),
+        build_count_of_total_column("texts", "utterances", "texts"),
+        build_number_column("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf")._replace(
+            bar=lambda row: None if is_missing(row.get("chrf")) else Bar(float(row["chrf"]))
+        ),
+    ]
 
 
 def _format_common_score(row: Mapping[Hashable, Any]) -> str | None:

@@ -13,6 +13,7 @@ from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.costs import CHARACTERS, resolve_prices
 from speechlab.evaluate._speech.drift import describe_days, describe_drift, describe_time_drift
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX, Scorer, check_user_functions
 from speechlab.evaluate._speech.speed import (
@@ -52,6 +53,7 @@ from speechlab.evaluate._writing.record import (
 )
 
 if TYPE_CHECKING:
+    from speechlab.batch import Price
     from speechlab.client import Client
     from speechlab.store import Store
 
@@ -82,6 +84,7 @@ def translation(
     scorers: Mapping[str, Scorer] | None = None,
     margin: float = MARGIN,
     baseline: str | None = None,
+    prices: Price | Mapping[str, Price] | None = None,
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
     store: Store | str | None = None,
@@ -124,6 +127,7 @@ def translation(
         margin: Difference of chrF, in points, within which systems are level: the answer says so if the 95% interval
             is inside.
         baseline: The system that is in use. The answer is to keep it where no other is shown to be better.
+        prices: What each system charges, as for :func:`round_trip`, by the characters of the texts.
         speed: Number of texts of each direction and system for the time to the first word of a stream, warmed up, one
             call at a time; 0 measures none.
         speed_concurrency: As for :func:`round_trip`.
@@ -155,6 +159,7 @@ def translation(
     systems = combine_services_and_settings(lab, settings, options, _SETTINGS, existing, back=back)
     several = len(systems) + len(existing) > 1 or (bool(systems) and "" not in systems)
     claims = check_margin_and_baseline(margin, baseline, [*systems, *existing])
+    claims |= resolve_prices(prices, [*systems, *existing], CHARACTERS)
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     by_system, unreachable = _request_translations(systems, frame, columns, run)
     batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}

@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab.display import format_count
-from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.choice import MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
-from speechlab.evaluate._advice.evidence import (
-    AnswerEvidence,
-    build_answer_evidence,
-    list_mostly_failing_systems,
-)
 from speechlab.evaluate._advice.findings import list_output_findings
+from speechlab.evaluate._advice.no_worse import apply_prices, build_price_findings
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_views
-from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.summary import (
     build_full_voice_names,
     build_load_views,
@@ -31,7 +24,8 @@ from speechlab.evaluate._speech.summary import (
     summarize_speech,
     to_rate_rows,
 )
-from speechlab.evaluate._study_arguments import find_language_codes, parse_language_code
+from speechlab.evaluate._study_arguments import parse_language_code
+from speechlab.evaluate._voices.voice_prices import compare_voices_with_dearer
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
@@ -45,7 +39,10 @@ from speechlab.evaluate._writing.columns import (
 )
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.evaluate._writing.differences import build_study_differences
-from speechlab.metrics import Attribution, Ranking, attribute, judge, rank
+from speechlab.metrics import judge
+
+if TYPE_CHECKING:
+    from speechlab.evaluate._voices.voice_order import VoiceOrder
 
 _MEDIANS = (
     *("loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s", "leading_silence_s"),
@@ -54,71 +51,6 @@ _MEDIANS = (
 )
 # Beginning of the columns of measures of the user.
 RATED_PREFIX = "rated_"
-
-
-class VoiceOrder(NamedTuple):
-    """Voices in order.
-
-    ``attribution`` is None without scored rows; ``open`` has the reasons of languages without a ranking, ``evidence``
-    what could overturn one.
-    """
-
-    rankings: dict[str, Ranking]
-    attribution: Attribution | None
-    notes: list[str]
-    open: dict[str, str]
-    evidence: dict[str, AnswerEvidence]
-
-
-def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
-    """Rank the voices of each language, Japanese by readings, and attribute their errors."""
-    rankings: dict[str, Ranking] = {}
-    evidence: dict[str, AnswerEvidence] = {}
-    ranked, notes, unranked = [], [], {}
-    is_known = table[language].astype(object).map(lambda cell: bool(find_language_codes(cell)))
-    rows = table[table["voice"].notna() & is_known]
-    rows = rows.assign(voice_name=build_full_voice_names(rows))
-    for code, group in rows.groupby(language, observed=True, sort=True):
-        scores = score_for_ranking(group, text, language, ["voice", "voice_name", "engine"])
-        alive = scores[scores["errors"].notna()]
-        placed = scores[scores["voice_name"].isin(alive["voice_name"])]
-        absent = list_mostly_failing_systems(placed, text, "voice_name")
-        failed = sorted(set(scores["voice_name"]) - set(alive["voice_name"]))
-        if not len(alive):
-            reasons = group["error"].dropna().astype(str).value_counts()
-            why = f"; mostly: {reasons.index[0]:.200}" if len(reasons) else ""
-            unranked[str(code)] = f"all {len(group)} rows failed{why}"
-            continue
-        ranked.append(alive)
-        if failed:
-            has = "has" if len(failed) == 1 else "have"
-            notes.append(
-                f"{'; '.join(failed)} ({code}) failed on all sentences, and {has} no place in the order."
-            )
-        notes += [
-            f"{name} ({code}) failed on too many sentences to have a place in the order." for name in absent
-        ]
-        present = alive[~alive["voice_name"].isin(absent)]
-        try:
-            ranking = rank(present, system="voice_name", utterance=text)
-        except InvalidRequestError:
-            why = "no sentence was heard from all voices; run the study again for the rows that failed"
-            unranked[str(code)] = why
-            continue
-        rankings[str(code)] = ranking
-        facts: dict[str, Any] = {"system": "voice_name", "block": None, "absent": (*absent, *failed)}
-        evidence[str(code)] = build_answer_evidence(scores, ranking, text, text, **facts)
-        if ranking.excluded:
-            were = "was" if ranking.excluded == 1 else "were"
-            notes.append(
-                f"{format_count(ranking.excluded, 'sentence')} ({code}) {were} left out of the order, because not "
-                "all voices have them; the order is that of the other sentences. The same call asks again for "
-                "what failed."
-            )
-    attribution = None
-    if ranked:
-        attribution = attribute(pd.concat(ranked), voice="voice_name", utterance=text, engine="engine")
-    return VoiceOrder(rankings, attribution, notes, unranked, evidence)
 
 
 _TYPES = {
@@ -131,7 +63,11 @@ _NAMES = {"name": "voice_name", "items": "sentences", "more": "more_sentences"}
 
 
 def recommend_voices(
-    order: VoiceOrder, speed: pd.DataFrame, table: pd.DataFrame, margin: float = MARGIN
+    order: VoiceOrder,
+    speed: pd.DataFrame,
+    table: pd.DataFrame,
+    margin: float = MARGIN,
+    no_worse: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Return the advice for each language.
 
@@ -146,6 +82,8 @@ def recommend_voices(
     for code, ranking in order.rankings.items():
         timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
         advice = recommend_system(order.evidence[code], timed, margin=margin)
+        if no_worse is not None:
+            advice = apply_prices(advice, order.evidence[code], no_worse[no_worse["language"] == code])
         rows.append({"language": code, "order": f"{format_language(code)}: {ranking.sentence}", **advice})
     rows += [
         {"language": code, "certainty": "none", "order": f"{format_language(code)}: {why}.", "advice": why}
@@ -215,15 +153,18 @@ def build_voices_report(
     summary = summary.merge(summarize_sounds(table, language), on=list_voice_key_columns(summary), how="left")
     summary = _add_ranking_columns(summary, order)
     settings = (facts.get("record") or {}).get("settings", {})
-    summary = add_costs(summary, table, language, settings.get("prices", {}), CHARACTERS, text)
+    prices = settings.get("prices", {})
+    summary = add_costs(summary, table, {"language": language}, prices, CHARACTERS, text)
     named_calls = speed.assign(voice_name=build_full_voice_names(speed))
-    choice = recommend_voices(order, named_calls, table, settings.get("margin", MARGIN))
+    no_worse = compare_voices_with_dearer(summary, order, settings)
+    choice = recommend_voices(order, named_calls, table, settings.get("margin", MARGIN), no_worse)
     pairs = [
         order.evidence[code].qualify_verdicts(build_study_differences(ranking.pairs, language=code))
         for code, ranking in order.rankings.items()
     ]
     attribution = order.attribution
     findings = [Finding(row["order"], row["language"], shown="method") for row in choice.to_dict("records")]
+    findings += build_price_findings(no_worse, "sentence")
     findings += list_output_findings(table[table["voice"].notna()], text, language)
     findings += [Finding(pattern) for pattern in (attribution.findings if attribution else ())]
     named_choice = (
@@ -239,7 +180,13 @@ def build_voices_report(
         study="voices",
         findings=tuple(findings),
         differences=pd.concat(pairs, ignore_index=True) if pairs else judge([]),
-        tables={**report.tables, "choice": choice, "attributed": errors, "variance": variance},
+        tables={
+            **report.tables,
+            "choice": choice,
+            "attributed": errors,
+            "variance": variance,
+            **({"no_worse": no_worse} if prices else {}),
+        },
         views=(
             build_voices_view(summary),
             build_attribution_view(summary),

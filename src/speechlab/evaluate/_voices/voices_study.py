@@ -34,11 +34,11 @@ from speechlab.evaluate._study_arguments import (
     resolve_columns,
 )
 from speechlab.evaluate._systems import resolve_services
+from speechlab.evaluate._voices.voice_order import rank_voices
 from speechlab.evaluate._voices.voices_report import (
     RATED_PREFIX,
     build_voices_report,
     list_voice_key_columns,
-    rank_voices,
 )
 from speechlab.evaluate._writing.record import (
     RunOptions,
@@ -132,7 +132,8 @@ def voices(
         recognizer: As for :func:`round_trip`.
         margin: Difference of error rates, in points (of 100), within which voices are level: the answer says so if
             the 95% interval of their difference lies inside.
-        prices: As for :func:`round_trip`.
+        prices: As for :func:`round_trip`. The answer is then to take a cheaper voice that is shown to make at most
+            ``margin`` errors in 100 words more.
         store: As for :func:`round_trip`.
         concurrency: As for :func:`round_trip`.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
