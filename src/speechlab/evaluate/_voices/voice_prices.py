@@ -24,12 +24,9 @@ def compare_voices_with_dearer(
 ) -> pd.DataFrame:
     """Return of each voice of a cheaper service whether it is no worse than one of a dearer service."""
     price_of = compute_unit_prices(summary, CHARACTERS)
-    services = summary["system"].astype(str) if "system" in summary.columns else []
-    prices = {
-        str(name): price_of[service]
-        for name, service in zip(build_full_voice_names(summary), services, strict=False)
-        if service in price_of
-    }
+    systems = summary["system"].astype(str).tolist() if "system" in summary.columns else []
+    services = zip(build_full_voice_names(summary).astype(str), systems, strict=False)
+    prices = {name: price_of[service] for name, service in services if service in price_of}
     evidence = {(code, ""): known for code, known in order.evidence.items()}
     scores = {(code, ""): rows for code, rows in order.scores.items()}
     return compare_with_dearer(evidence, scores, prices, settings.get("margin", MARGIN))
