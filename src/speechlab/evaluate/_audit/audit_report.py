@@ -168,9 +168,9 @@ def _format_ranks(row: Mapping[Any, Any]) -> str:
 
 def _build_views(summary: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> tuple[View, ...]:
     columns = [
-        build_count_column("rank", "rank"),
         build_text_column("system", "system", strong=True),
         build_charted_rate_column("error rate", "error_rate", lambda row: row["group"] == 1),
+        build_count_column("rank", "rank"),
         build_count_column("group", "group"),
         DisplayColumn("ranks by chance", _format_ranks, figure=True),
         build_count_column("settled by", "needed", optional=True),
@@ -193,7 +193,7 @@ def _build_views(summary: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> tuple[V
         build_text_column("set", "set", strong=True),
         build_count_column("utterances", "utterances"),
         build_count_column("groups", "groups"),
-        build_text_column("first, with those that cannot be told from it", "first"),
+        build_text_column("in the first group", "first"),
     ]
     views = [View.from_rows("Ranks", columns, summary, note)]
     return (*views, *([View.from_rows("By set", heads, rows)] if rows else []))
