@@ -2,7 +2,8 @@
 
 Each line is one verdict of ``speechlab.metrics`` or of a study on simulated corpora of systems that are equal: the
 share of corpora in which it was false at the 5% level, for several systems the share with one or more. What is named
-in brackets is a figure and no verdict, beside it for comparison. All of it takes about two hours of one core; names
+in brackets is a figure and no verdict, beside it for comparison; lines of *power* are of
+systems that differ. All of it takes about two hours of one core; names
 choose lines by their beginning. With ``--write``, the tables of docs/statistics.md whose lines were all run are
 written anew: they stand between ``<!-- verdicts: NAME -->`` and ``<!-- end -->``.
 """
@@ -356,14 +357,17 @@ def outputs(random: Random, rates: np.ndarray, texts: list[str]) -> list[list[st
 
 
 def recordings(
-    random: Random, systems: int, speakers: np.ndarray | None, n: int, repeats: int
+    random: Random, systems: int, speakers: np.ndarray | None, n: int, repeats: int, *, halved: bool = False
 ) -> pd.DataFrame:
     """A table of recordings with the outputs of equal systems; the last rows repeat the first ones.
+
+    With ``halved``, the last system makes half of the errors, for the power of a verdict.
 
     Speakers suit the systems differently, or each recording does.
     """
     groups = np.arange(n) if speakers is None else speakers
     suits = np.exp(random.normal(0, 0.5, (systems, groups.max() + 1)))[:, groups]
+    suits[-1] *= 0.5 if halved else 1.0
     texts = [f"{PROMPT} {ENDINGS[row]}" for row in range(len(groups))]
     frame = pd.DataFrame({"text": texts, "language": "de"})  # the notation of English takes time
     if speakers is not None or repeats:
@@ -380,13 +384,13 @@ def studied(frame: pd.DataFrame, store: str, names: str) -> evaluate.Report:
 
 
 def of_recognition(
-    systems: int, speakers: np.ndarray | None, n: int = 40, repeats: int = 0
+    systems: int, speakers: np.ndarray | None, n: int = 40, repeats: int = 0, *, halved: bool = False
 ) -> Callable[[int], Iterator[Found]]:
     def run(count: int) -> Iterator[Found]:
         names = "abcdef"[:systems]
         with TemporaryDirectory() as store:
             for seed in range(count):
-                frame = recordings(np.random.default_rng(seed), systems, speakers, n, repeats)
+                frame = recordings(np.random.default_rng(seed), systems, speakers, n, repeats, halved=halved)
                 report = studied(frame, store, names)
                 yield {
                     "difference": bool(set(report.differences["verdict"]) & DIFFERENT),
@@ -503,14 +507,14 @@ def of_failing_voices(n: int, least: int) -> Callable[[int], Iterator[Found]]:
 
 
 def of_changes(
-    speakers: np.ndarray | None, n: int = 40, repeats: int = 0
+    speakers: np.ndarray | None, n: int = 40, repeats: int = 0, *, halved: bool = False
 ) -> Callable[[int], Iterator[Found]]:
     """Two runs of one system, compared: rows, and rows that failed."""
 
     def run(count: int) -> Iterator[Found]:
         with TemporaryDirectory() as store:
             for seed in range(count):
-                frame = recordings(np.random.default_rng(seed), 2, speakers, n, repeats)
+                frame = recordings(np.random.default_rng(seed), 2, speakers, n, repeats, halved=halved)
                 first, second = (
                     studied(
                         frame[[*frame.columns.difference([*"ab"]), name]].rename(columns={name: "a"}),
@@ -525,13 +529,14 @@ def of_changes(
     return run
 
 
-def of_ends(voices: int, n: int) -> Callable[[int], Iterator[Found]]:
+def of_ends(voices: int, n: int, *, halved: bool = False) -> Callable[[int], Iterator[Found]]:
     """Whether the best and the worst of equal voices are said to differ."""
 
     def run(count: int) -> Iterator[Found]:
         for seed in range(count):
             random = np.random.default_rng(seed)
             errors = suited(random, voices, n, 0.5)
+            errors[-1] //= 2 if halved else 1
             parts = []
             for name, (table,) in zip("abcdef", tables([part[None] for part in errors]), strict=False):
                 facts = {"voice": name, "voice_name": name, "gender": "", "audio": None, "duration_s": 6.0}
@@ -562,7 +567,7 @@ def of_conditions(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
 
 
 def of_translation_study(
-    systems: int, n: int, repeats: int, weather: Weather | None = None
+    systems: int, n: int, repeats: int, weather: Weather | None = None, *, halved: bool = False
 ) -> Callable[[int], Iterator[Found]]:
     """Equal translators; with a weather, whose rows it befalls, no other row is missing."""
 
@@ -570,7 +575,7 @@ def of_translation_study(
         with TemporaryDirectory() as store:
             for seed in range(count):
                 random = np.random.default_rng(seed)
-                frame = recordings(random, systems, None, n, repeats)
+                frame = recordings(random, systems, None, n, repeats, halved=halved)
                 if weather is not None:
                     whole = {name: frame[name].fillna(frame["text"]) for name in "abcdef"[:systems]}
                     frame = weather(random, frame.assign(**whole))
@@ -610,7 +615,7 @@ def answers(method: str, scores: np.ndarray) -> pd.DataFrame:
 
 
 def of_listening(
-    method: str, listeners: int, items: int, systems: int = 3
+    method: str, listeners: int, items: int, systems: int = 3, *, better: float = 0.0
 ) -> Callable[[int], Iterator[Found]]:
     """Tests of equal systems, with listeners and items that prefer one or another; one answer in ten is missing."""
 
@@ -626,6 +631,7 @@ def of_listening(
             elif method == "ab":
                 values = np.sign(np.rint(1.2 * values))
             else:
+                values[..., -1] += better  # of the last system
                 values = np.clip(np.rint(3 + values), 1, 5)
             table = answers(method, values)[random.random(values.size) >= FAILED]
             report = evaluate.listening(table, draws=100)
@@ -837,6 +843,7 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "changes of a recognizer, 40 recordings": of_changes(None),
     "changes of a recognizer, 30 recordings, 10 of them twice": of_changes(None, 30, 10),
     "changes of a recognizer, 8 speakers of 10 recordings": of_changes(FEW),
+    "changes of a recognizer, 4 speakers of 20 recordings": of_changes(FOUR),
     "study of translation, 2 systems, 40 texts": of_translation_study(2, 40, 0),
     "study of translation, 4 systems, 30 texts, 10 of them twice": of_translation_study(4, 30, 10),
     "study of translation, a system fails on its texts of 3 errors in 10 or more": of_translation_study(
@@ -850,10 +857,20 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     "listeners of A/B who choose one system in 92% of 20 items": of_accusations("ab", 0.92),
     "listeners of A/B who choose either system": of_accusations("ab", 0.5),
     "listeners of ABX who are right in 95% of 20 items": of_accusations("abx", 0.95),
+    "power: recognition, errors halved, 40 recordings": of_recognition(2, None, halved=True),
+    "power: recognition, errors halved, 100 recordings": of_recognition(2, None, 100, halved=True),
+    "power: recognition, errors halved, 8 speakers of 10 recordings": of_recognition(2, FEW, halved=True),
+    "power: changes, errors halved, 40 recordings": of_changes(None, halved=True),
+    "power: best and worst of 2 voices, errors halved, 20 sentences": of_ends(2, 20, halved=True),
+    "power: translation, errors halved, 40 texts": of_translation_study(2, 40, 0, halved=True),
+    "power: listening test, MOS 0.5 apart, 12 listeners, 20 items": of_listening(
+        "mos", 12, 20, 2, better=0.5
+    ),
 }
 TABLES = {
     "studies": ("study of ", "conditions, ", "best and worst ", "changes of ", "listening test, "),
     "no worse": ("no worse, ",),
+    "power": ("power: ",),
     "intervals": tuple(f"intervals, {n} utterances" for n in (10, 20, 50, 100, 200)),
     "speakers": tuple(f"intervals, {which} speakers" for which in ("8", "20", "12 uneven")),
 }

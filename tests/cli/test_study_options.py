@@ -32,3 +32,12 @@ def test_each_column_of_a_study_is_in_the_table(name):
     assert columns_by_default == {
         column for column, is_needed in list_study_columns(study).items() if is_needed
     }
+
+
+def test_margin_and_baseline_are_options():
+    flags = {
+        name: {flag for parameter in build_study_command(name, print).params for flag in parameter.opts}
+        for name in STUDIES
+    }
+    assert {"--margin", "--baseline"} <= flags["recognition"] & flags["translation"]
+    assert "--margin" in flags["voices"]

@@ -25,6 +25,11 @@ class PlannedCall:
     audio_s: float = 0.0  # of the recording, by its header; 0 if unknown
 
     @property
+    def size(self) -> float:
+        """Characters of the text, or seconds of the recording, with which the time of a call goes."""
+        return self.characters or self.audio_s
+
+    @property
     def parameters(self) -> dict[str, Any]:
         """All parameters that can change the result."""
         return {**self.options, **self.content}

@@ -21,6 +21,7 @@ _MARKUP = re.compile(r":\w+:|`")
 _OPTION_TYPES: dict[str, Any] = {
     "int": int,
     "int | None": int | None,
+    "float": float,
     "float | None": float | None,
     "bool": bool,
     "str": str,

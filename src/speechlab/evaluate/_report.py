@@ -33,8 +33,7 @@ from speechlab.evaluate._writing.folder import (
     resolve_report_path,
     write_folder,
 )
-from speechlab.evaluate._writing.page import build_row_finder, render_page
-from speechlab.evaluate._writing.record import describe_failures
+from speechlab.evaluate._writing.page import build_row_finder, render_failures, render_page
 from speechlab.evaluate._writing.recordings import SOUNDS
 from speechlab.evaluate._writing.sharing import ShareableContents
 
@@ -117,12 +116,10 @@ class Report(ShareableContents):
         Args:
             rows: The rows of a page, to which the tables lead; None for tables without links.
         """
-        failed = (
-            describe_failures(self.table["error"].dropna(), len(self.table)) if "error" in self.table else ""
-        )
-        blocks = [element("p", failed, dir="auto")] if failed else []
-        explained: set[str] = set()
         find_rows = None if rows is None else build_row_finder(rows.rows.layout.by_title, self.columns)
+        failed = render_failures(self, find_rows)
+        blocks = [failed] if failed else []
+        explained: set[str] = set()
         for view in self.build_views():
             blocks += [view.render_html(explained, find_rows)] if len(view) else []
             explained |= {*view.headings}

@@ -48,7 +48,7 @@ _MAX_EVIDENCE = 10_000
 # Columns of a row that people look at; its scores follow from them.
 _ROW_COLUMNS = (
     *("text", "reference", "run", "hypothesis", "translation", "language", "source_lang", "target_lang"),
-    *(*SIDES, "voice_name", "audio", "duration_s", "status", "error"),
+    *(*SIDES, "file", "voice_name", "audio", "duration_s", "status", "error"),
 )
 
 
@@ -65,6 +65,9 @@ def interleave_first_and_newest_rows(tables: Sequence[pd.DataFrame]) -> pd.DataF
     places = {key: place for place, key in enumerate(order)}
     merged = merged.iloc[merged["_key"].map(places).argsort(kind="stable")].reset_index(drop=True)
     unused = {name for name in SIDES if name in merged.columns and merged[name].eq("").all()}
+    if "file" in merged.columns:  # recordings of no voice are called by their file, the others by their voice
+        of_files = "voice_name" not in merged.columns or merged["voice_name"].eq(merged["file"]).all()
+        unused.add("voice_name" if of_files else "file")
     return merged[[name for name in _ROW_COLUMNS if name in merged.columns and name not in unused]]
 
 
@@ -79,7 +82,7 @@ def build_watch_report(
     output = "translation" if translated else "hypothesis"
     expected = "reference" if "reference" in rows.columns else "text"
     columns = [expected, "run", output, "chrf" if translated else "errors"]
-    sides = [name for name in (*SIDES, "voice_name") if name in rows.columns]
+    sides = [name for name in (*SIDES, "file", "voice_name") if name in rows.columns]
     language = "target_lang" if translated else "language"
     options: dict[str, Any] = {"hypotheses": [output], "reference": expected, "language": language}
     return Contents(

@@ -279,11 +279,17 @@ def compute_legend_size(width: float, labels: Sequence[str]) -> tuple[int, float
     return columns, 0.1 + 0.2 * -(-len(labels) // columns)
 
 
-def draw_legend(figure: Figure, axes: Axes, labels: Sequence[str], families: list[str]) -> None:
+def draw_legend(
+    figure: Figure,
+    axes: Axes,
+    labels: Sequence[str],
+    families: list[str],
+    styles: Sequence[Style] | None = None,
+) -> None:
     """Draw a legend above the panels: the name of each series next to its mark."""
     marks = [
         axes.plot([], [], style.marker, color=style.color, markersize=5)[0]
-        for style in map(choose_style, range(len(labels)))
+        for style in styles or map(choose_style, range(len(labels)))
     ]
     columns, _ = compute_legend_size(figure.get_figwidth(), labels)
     # The names are set below, because matplotlib ignores labels that begin with an underscore.

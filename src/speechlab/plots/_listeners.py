@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab.listening import to_answers_by_system
 from speechlab.plots._figure import (
     PaperFigure,
+    Style,
     build_panels,
     check_table,
     check_width,
@@ -51,6 +52,7 @@ def listeners(
     *,
     notes: Mapping[str, str] | None = None,
     most: int = 40,
+    highlight: Sequence[str] | None = None,
     language: str | None = None,
     width: float = 7.0,
     ax: Axes | None = None,
@@ -68,6 +70,7 @@ def listeners(
         notes: Short notes on listeners, at the right of their rows.
         most: Maximum number of listeners with their own row, at least 4. At most a quarter of these rows are of
             excluded listeners, unless there are not enough others.
+        highlight: The systems that are colored; the others are gray. None colors all.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the rows.
         ax: Axes to draw in, of a figure of yours; None for a new figure.
@@ -99,7 +102,7 @@ def listeners(
     height = 0.8 + compute_legend_size(width, labels)[1] + _ROW_INCHES * max(rows, 2)
     figure, (axes,) = build_panels(width, [height], ax)
     for number, system in enumerate(systems):
-        style = choose_style(number)
+        style = _choose_system_style(number, system, highlight)
         offset = (number - (len(systems) - 1) / 2) * min(0.12, 0.5 / len(systems))
         values, places = means.loc[order, system].to_numpy(), np.arange(len(order)) + top + offset
         for chosen, color, edge in (
@@ -117,7 +120,7 @@ def listeners(
             crowd_means, np.full(len(crowd_means), rows - 1 + offset), "|", color=style.color, alpha=0.35
         )
         if summary is not None:
-            _draw_overall_mean(axes, summary[summary["system"] == system], number, len(systems))
+            _draw_overall_mean(axes, summary[summary["system"] == system], number, len(systems), style)
     names = [*(["all listeners"] if top else []), *(shorten_text(str(name), _MAX_NAME) for name in order)]
     reasons = {name: shorten_text(f"excluded: {why}", _MAX_NOTE) for name, why in excluded.items()}
     note_of = {**(notes or {}), **reasons}
@@ -136,8 +139,15 @@ def listeners(
     if limits:
         axes.set_xlim(*limits)
     draw_scale(axes, label)
-    draw_legend(figure, axes, labels, families)
+    styles = [_choose_system_style(number, system, highlight) for number, system in enumerate(systems)]
+    draw_legend(figure, axes, labels, families, styles)
     return figure
+
+
+def _choose_system_style(number: int, system: object, highlight: Sequence[str] | None) -> Style:
+    """Return the style of a system: gray, with a marker of its own, where others are highlighted."""
+    style = choose_style(number)
+    return style if highlight is None or system in highlight else style._replace(color=choose_tone("quiet"))
 
 
 def _split_listeners_by_row(
@@ -170,10 +180,9 @@ def _sort_systems(means: pd.DataFrame, summary: pd.DataFrame) -> list[Any]:
     return listed + [name for name in means.columns if name not in listed]
 
 
-def _draw_overall_mean(axes: Axes, row: pd.DataFrame, number: int, count: int) -> None:
+def _draw_overall_mean(axes: Axes, row: pd.DataFrame, number: int, count: int, style: Style) -> None:
     if not len(row):
         return
-    style = choose_style(number)
     place = (number - (count - 1) / 2) * min(0.18, 0.7 / count)
     mean, low, high = (float(to_numbers(row, name)[0]) for name in ("mean", "low", "high"))
     if np.isfinite(low) and np.isfinite(high):

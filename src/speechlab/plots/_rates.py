@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.ticker import FuncFormatter
 
-from speechlab._arguments import to_column_names
+from speechlab._arguments import build_argument_error, to_column_names
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import POINTS, RATIO, build_significance_mask, format_difference
 from speechlab.plots._figure import (
@@ -69,6 +69,7 @@ def error_rates(
     by: str | Sequence[str] | None = None,
     *,
     rates: str | Sequence[str] = "error_rate",
+    highlight: Sequence[bool] | None = None,
     language: str | None = None,
     width: float = 7.0,
     ax: Axes | None = None,
@@ -90,6 +91,7 @@ def error_rates(
             a note says that the range is unknown.
         by: Column or columns that identify a row; None for the columns before ``unit``.
         rates: Column of the rates (fractions), or several columns, with one mark each in every row.
+        highlight: Whether each row is colored; the others are gray. None colors all.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the rows.
         ax: Axes to draw in, of a figure of yours; None for a new figure.
@@ -111,6 +113,7 @@ def error_rates(
     counted_in = summary["unit"].astype("string").fillna("")  # a group without a score may have no unit
     units = list(dict.fromkeys(counted_in))
     unit_tables = [summary[counted_in == unit] for unit in units]
+    chosen = _check_highlight(highlight, summary)
     inches = max(_ROW_INCHES, (len(rate_columns) + 1) * _STEP_INCHES)
     labels = [_format_rate_label(rate, "") for rate in rate_columns] if len(rate_columns) > 1 else []
     figure, panels = _build_row_panels(
@@ -125,7 +128,8 @@ def error_rates(
             for style, rows in _assign_styles_to_rows(unit_table, keys, number, alone=len(rate_columns) == 1):
                 shown_values = (values[number], *intervals[number])
                 points, low, high = (np.where(rows, column, np.nan) for column in shown_values)
-                _draw_points_and_intervals(axes, points, low, high, style, place)
+                full = chosen[(counted_in == unit).to_numpy(dtype=bool)]
+                _draw_points_and_intervals(axes, points, low, high, style, place, full=full)
         counts = to_numbers(unit_table, "utterances_scored")
         notes = [
             _format_rates_and_count(
@@ -148,6 +152,7 @@ def translation_scores(
     score: str = "chrf",
     by: str | Sequence[str] = "language",
     *,
+    highlight: Sequence[bool] | None = None,
     language: str | None = None,
     width: float = 7.0,
     ax: Axes | None = None,
@@ -160,6 +165,7 @@ def translation_scores(
             drawn if they exist.
         score: Column of the scores.
         by: Column or columns that identify a row.
+        highlight: Whether each row is colored; the others are gray. None colors all.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
         width: Width in inches; the height follows from the rows.
         ax: Axes to draw in, of a figure of yours; None for a new figure.
@@ -176,7 +182,8 @@ def translation_scores(
     figure, (axes,) = _build_row_panels(width, [len(table)], ax)
     values = to_numbers(table, score)
     low, high = _to_interval_ends(table, score)
-    _draw_points_and_intervals(axes, values, low, high, choose_style(0), 0.0)
+    full = _check_highlight(highlight, table)
+    _draw_points_and_intervals(axes, values, low, high, choose_style(0), 0.0, full=full)
     counted = next((name for name in ("utterances_scored", "utterances") if name in table.columns), None)
     counts = np.full(len(table), np.nan) if counted is None else to_numbers(table, counted)
     notes = [
@@ -238,7 +245,14 @@ def differences(
             (1 if unit in {POINTS, RATIO} else 100) * to_numbers(measure_table, name) for name in needed[:3]
         )
         _draw_points_and_intervals(
-            axes, values, low, high, choose_style(0), 0.0, full=build_significance_mask(measure_table)
+            axes,
+            values,
+            low,
+            high,
+            choose_style(0),
+            0.0,
+            full=build_significance_mask(measure_table),
+            hollow=True,
         )
         axes.axvline(1 if unit == RATIO else 0, color=choose_tone("ink"), linewidth=1)
         widen_scale(axes, _LEAST_RATIO if unit == RATIO else _LEAST_POINTS)
@@ -248,14 +262,38 @@ def differences(
             + ("no test" if p != p else "p < 0.001" if p < 0.001 else f"p = {p:.3f}")
             for value, p in zip(to_numbers(measure_table, "difference"), chances, strict=True)
         ]
-        names = [
-            f"{wrap_name(str(row['b']), lines=1)} against {row['a']}"
-            + "".join(f", {row[name]}" for name in where if row[name])
-            for row in measure_table.to_dict("records")
-        ]
+        names = [_name_difference(row, where) for row in measure_table.to_dict("records")]
         draw_row_names_and_notes(axes, names, notes, choose_fonts("".join(names), language))
-        draw_scale(axes, _format_difference_label(str(measure_table["measure"].iloc[0]), str(unit)))
+        first = measure_table.iloc[0]
+        draw_scale(
+            axes, _format_difference_label(str(first["measure"]), str(unit), _describe_left_side(first))
+        )
     return figure
+
+
+def _describe_left_side(row: Mapping[Any, Any]) -> str:
+    """Return what a difference below zero means."""
+    if "group" not in row:
+        return "the first has fewer"
+    later = str(row["b"]).removeprefix(f"{row['group']}: ")
+    return "fewer now" if later == "now" else f"{later} has fewer"
+
+
+def _name_difference(row: Mapping[Any, Any], where: Sequence[str]) -> str:
+    """Return the name of a difference: its group where all are of the same two reports, else its two systems."""
+    if "group" in row:
+        return str(row["group"])
+    places = "".join(f", {row[name]}" for name in where if row[name])
+    return f"{wrap_name(str(row['b']), lines=1)} against {row['a']}{places}"
+
+
+def _check_highlight(highlight: Sequence[bool] | None, table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return which rows are colored."""
+    if highlight is None:
+        return np.ones(len(table), dtype=bool)
+    if isinstance(highlight, str) or len(highlight) != len(table):
+        raise build_argument_error("highlight", highlight, f"True or False for each of the {len(table)} rows")
+    return np.array(highlight, dtype=bool)
 
 
 def _assign_styles_to_rows(
@@ -267,13 +305,13 @@ def _assign_styles_to_rows(
     return [(choose_style(number + at), names == name) for at, name in enumerate(each)]
 
 
-def _format_difference_label(measure: str, unit: str) -> str:
+def _format_difference_label(measure: str, unit: str, fewer: str) -> str:
     if unit == RATIO:
         return f"ratio of the {measure}; below 1, the first named is faster"
     if unit == POINTS:
         return f"difference in points of {_SCORES.get(measure, measure)}"
     what = "error rates" if measure == "error rate" else measure
-    return f"difference of {what} in percentage points; left of 0: the first has fewer"
+    return f"difference of {what} in percentage points; left of 0: {fewer}"
 
 
 def _format_rate_label(rate: str, unit: str) -> str:
@@ -305,11 +343,13 @@ def _draw_points_and_intervals(
     offset: float,
     *,
     full: NDArray[np.bool_] | None = None,
+    hollow: bool = False,
 ) -> None:
+    """Draw marks with their intervals: those that are not full in gray, and hollow if they are no finding."""
     places = np.arange(len(values)) + offset
     filled = np.ones(len(values), dtype=bool) if full is None else full
     finite, gray, paper = np.isfinite(values), choose_tone("quiet"), choose_tone("paper")
-    for rows, color, face in ((filled, style.color, style.color), (~filled, gray, paper)):
+    for rows, color, face in ((filled, style.color, style.color), (~filled, gray, paper if hollow else gray)):
         chosen = finite & rows
         if not chosen.any():  # a line without points has no position, which the layout needs
             continue

@@ -282,13 +282,30 @@ def test_progress_that_fails_stops_the_run(reverser, translator, store):
 
 
 def test_stages_without_a_batch_have_a_bar(monkeypatch):
-    bars, opened = [], progress._open_bar
+    bars, opened = [], progress.open_bar
 
     def open_bar(*given, **how):
         bars.append(given)
         return opened(*given, **how)
 
-    monkeypatch.setattr(progress, "_open_bar", open_bar)
+    monkeypatch.setattr(progress, "open_bar", open_bar)
     with progress.show_progress(True, 3, "quality", unit="clip") as advance:
         advance(2)
     assert bars == [(3, "quality", "clip")]
+
+
+def test_the_time_left_goes_by_the_sizes_of_calls(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
+    tally = progress.Tally()
+    assert tally.to_counts().left_s is None
+    lengths = [1, 2, 3, 4, 5, 6, 7, 8]
+    tally.add_planned(len(lengths), 0, size=sum(lengths))
+    for length in lengths[:3]:  # an engine that takes 10 s for each second of sound
+        now[0] += 10 * length
+        tally.add_outcome(Outcome("ok", audio_s=length))
+    assert tally.to_counts().left_s == pytest.approx(300)
+    preview = BatchPreview()
+    preview.begin("transcribe")
+    preview.update([], tally.to_counts())
+    assert preview.summary.endswith("5 min 0 s left")

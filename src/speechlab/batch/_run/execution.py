@@ -83,7 +83,8 @@ class ClaimedCalls:
         if results := self._store.get_many([call.key for call in calls]):
             self.found.update((key, Outcome("cached", stored)) for key, stored in results.items())
             self._claims.release_keys(results)
-            self._tally.add_planned(-len(results), len(results))
+            size = sum(call.size for call in calls if call.key in results)
+            self._tally.add_planned(-len(results), len(results), size=-size)
 
 
 BuildWindow = Callable[[RunRules], "CallWindow | LeaseWindow"]
@@ -172,7 +173,8 @@ class Execution:
             }
             pending = [call for call in pending if call.key not in failed]
         invalid = sum(isinstance(row, SpeechLabError) for row in chunk.rows)
-        self.tally.add_planned(len(pending), len(chunk.found), invalid)
+        size = sum(call.size for call in pending)
+        self.tally.add_planned(len(pending), len(chunk.found), invalid, size)
         claimed = ClaimedCalls(pending, store, self.tally)
         try:
             if pending and not self.stop.reason:

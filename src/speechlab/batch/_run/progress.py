@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from speechlab._hooks import make_notebook_display
 from speechlab._platform import find_marimo, is_in_notebook
+from speechlab.notebook import open_bar
 
 if TYPE_CHECKING:
     from speechlab.batch._outcome import Outcome
@@ -36,6 +37,7 @@ class Counts:
     invalid: int = 0  # rows that became error rows without a call
     waiting: str = ""  # why the whole run waits, with the time if it is known; empty while calls are made
     unit: str = "call"  # what is counted
+    left_s: float | None = None  # time that the calls to make will take, by the sizes of those that ended
 
 
 @runtime_checkable
@@ -82,10 +84,15 @@ class Tally:
         self.tokens = 0
         self._recent: deque[Outcome] = deque(maxlen=_MAX_RECENT)
         self._began = time.perf_counter()
+        self._calls_began = self._began
+        self._planned_size = self._done_size = 0.0
 
-    def add_planned(self, calls: int, cached: int, invalid: int = 0) -> None:
-        """Add the calls of a piece of the table."""
+    def add_planned(self, calls: int, cached: int, invalid: int = 0, size: float = 0.0) -> None:
+        """Add the calls of a piece of the table, and their size in characters or seconds."""
+        if not self.total:
+            self._calls_began = time.perf_counter()
         self.total += calls
+        self._planned_size += size
         self.invalid += invalid
         self.statuses["cached"] += cached
         self.started = True
@@ -96,6 +103,7 @@ class Tally:
         self.audio_s += outcome.audio_s
         self.characters += outcome.characters
         self.tokens += outcome.tokens
+        self._done_size += outcome.characters or outcome.audio_s or self._planned_size / max(self.total, 1)
         self._recent.append(outcome)
         self.done += 1
 
@@ -104,8 +112,15 @@ class Tally:
         elapsed_s = time.perf_counter() - self._began
         statuses = self.statuses
         counted = statuses["error"], statuses["cached"]
-        waiting = self.describe_wait()
-        return Counts(self.done, self.total, *counted, elapsed_s, self.invalid, waiting, self.unit)
+        waiting, left_s = self.describe_wait(), self.estimate_left_s()
+        return Counts(self.done, self.total, *counted, elapsed_s, self.invalid, waiting, self.unit, left_s)
+
+    def estimate_left_s(self) -> float | None:
+        """Return the seconds that the calls to make will take, if time goes with size; None before the first end."""
+        sizes = (self._done_size, self._planned_size) if self._planned_size else (self.done, self.total)
+        if not self.done or not sizes[0]:
+            return None
+        return (time.perf_counter() - self._calls_began) * max(sizes[1] / sizes[0] - 1, 0.0)
 
     def describe_wait(self) -> str:
         """Reason for which the whole run waits, and the time left; empty while calls are made."""
@@ -176,7 +191,7 @@ class ProgressDisplay:
 
     def _update_bar(self) -> None:
         if self._bar is None:
-            self._bar = _open_bar(self._tally.total, self._label, self._tally.unit)
+            self._bar = open_bar(self._tally.total, self._label, self._tally.unit)
         if self._bar.disable:
             return
         self._bar.total = self._tally.total
@@ -184,15 +199,24 @@ class ProgressDisplay:
         waiting = self._tally.describe_wait()
         if self._tally.done > self._bar.n:
             self._bar.set_postfix(self._tally.format_figures(narrow=narrow), refresh=False)
+            if not narrow and not waiting:
+                self._bar.bar_format = self._build_bar_format()
             self._bar.update(self._tally.done - self._bar.n)
         if waiting != self._waiting:
             self._waiting = waiting
             # the reason of the wait replaces the rate and the time left, which mean nothing now
             suffix = f", {waiting}" if narrow else f" [{{elapsed}}, {waiting}{{postfix}}]"
-            self._bar.bar_format = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}}{suffix}" if waiting else None
+            waits = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}}{suffix}"
+            self._bar.bar_format = waits if waiting else None if narrow else self._build_bar_format()
             if not self._tally.started:  # the client requests the identity of the service
                 self._bar.bar_format = f"{{desc}}: {waiting or 'waited for the service, {elapsed}'}"
             self._bar.refresh()
+
+    def _build_bar_format(self) -> str:
+        """Return the format of the bar with the time left by the sizes of calls, where tqdm goes by their number."""
+        left_s = self._tally.estimate_left_s()
+        left = "?" if left_s is None else self._bar.format_interval(left_s)
+        return f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}} [{{elapsed}}<{left}, {{rate_fmt}}{{postfix}}]"
 
     def close(self) -> None:
         """Show the last state, and end the display."""
@@ -208,14 +232,6 @@ class ProgressDisplay:
                 progress.end()
 
 
-def _open_bar(total: int, label: str, unit: str, **options: Any) -> Any:
-    """Return a bar of tqdm; where the output is neither a terminal nor a notebook, it shows nothing."""
-    from tqdm import tqdm
-
-    hidden = False if is_in_notebook() else None
-    return tqdm(total=total, desc=label, unit=unit, disable=hidden, **options)
-
-
 @contextmanager
 def show_progress(
     progress: Progress, total: int, label: str, *, unit: str = "call", delay_s: float = 0.0
@@ -225,7 +241,7 @@ def show_progress(
         yield lambda _=1: None
         return
     if progress is True and not is_in_notebook():
-        with _open_bar(total, label, unit, delay=delay_s, leave=not delay_s) as bar:
+        with open_bar(total, label, unit, delay=delay_s, leave=not delay_s) as bar:
             yield bar.update
         return
     tally = Tally(unit)

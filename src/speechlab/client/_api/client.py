@@ -21,6 +21,7 @@ from speechlab.client._api.portal import (
     to_sync_next,
     to_sync_wrapping_result,
 )
+from speechlab.client._api.wait_bar import show_transcription
 from speechlab.client._realtime.job import AsyncSpeechEvents
 from speechlab.client._realtime.session import AsyncRealtimeSession, require_text
 from speechlab.client._secret import Secret, to_secret
@@ -154,7 +155,7 @@ class Client(ClientBase, SyncWrapper[AsyncClient]):
     identity = to_sync(AsyncClient.identity)
     synthesize = to_sync(AsyncClient.synthesize)
     stream_speech = to_sync_wrapping_result(AsyncClient.stream_speech, SpeechStream)
-    transcribe = to_sync(AsyncClient.transcribe)
+    transcribe = to_sync(AsyncClient.transcribe, show_transcription)
     translate = to_sync(AsyncClient.translate)
     stream_translation = to_sync_wrapping_result(AsyncClient.stream_translation, TranslationStream)
     realtime = to_sync_wrapping_result(AsyncClient.realtime, RealtimeSession)

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import wraps
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
@@ -95,12 +95,14 @@ def start(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs:
     return asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
 
 
-def wait_for_result(future: Future[T]) -> T:
+def wait_for_result(future: Future[T], show: Callable[[], object] | None = None) -> T:
     """Wait for the result of a call that :func:`begin` started; at the end of the program, end a daemon thread."""
     try:
         while not future.done():
             with suppress(TimeoutError):
                 future.exception(_WAIT_S)
+            if show is not None:
+                show()
         return future.result()
     except BaseException:
         _exit_thread_if_program_over()
@@ -117,11 +119,21 @@ def _exit_thread_if_program_over() -> None:
 
 def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
     """Run a coroutine function on the private loop, and wait for its result; an end of the wait cancels the call."""
+    return _run_and_show(None, function, *args, **kwargs)
+
+
+def _run_and_show(
+    show: Callable[[], object] | None,
+    function: Callable[..., Coroutine[Any, Any, T]],
+    /,
+    *args: Any,
+    **kwargs: Any,
+) -> T:
     loop = _ensure_loop()
     call = function(*args, **kwargs)
     future = asyncio.run_coroutine_threadsafe(call, loop)
     try:
-        return wait_for_result(future)
+        return wait_for_result(future, show)
     except BaseException:
         if future.cancel():
             # A cancelled future counts as done at once, although its coroutine may still run.
@@ -195,12 +207,19 @@ class SyncIterator(SyncWrapper[A_co]):
 
 def to_sync(
     method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
+    show_wait: Callable[..., AbstractContextManager[Callable[[], object]]] | None = None,
 ) -> Callable[Concatenate[SyncWrapper[A], P], T]:
-    """Return the same method without ``await``."""
+    """Return the same method without ``await``.
+
+    ``show_wait`` takes the object and the arguments, and gives a function that is called several times a second.
+    """
 
     @wraps(method)
     def call(self: SyncWrapper[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return run(method, self._async, *args, **kwargs)
+        if show_wait is None:
+            return run(method, self._async, *args, **kwargs)
+        with show_wait(self, *args, **kwargs) as show:
+            return _run_and_show(show, method, self._async, *args, **kwargs)
 
     return call
 

@@ -6,6 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import format_count, format_percent
+from speechlab.evaluate._advice.open_choice import (
+    describe_lead,
+    describe_margin,
+    describe_tie,
+    list_failure_remarks,
+)
 from speechlab.evaluate._advice.starts import (
     describe_earlier_start,
     describe_start_difference,
@@ -27,8 +33,6 @@ LEVEL = 0.05
 MARGIN = 1.0
 # Number of items below which nothing is advised.
 _MIN_ITEMS = 2
-# Maximum number of systems that the first sentence names; of more systems it gives the number.
-_MAX_NAMES = 2
 # Share of a system's errors in empty outputs from which on the answer tells them.
 _EMPTY_SHARE = 0.1
 # Number of further items above which more of them are no practical solution.
@@ -113,20 +117,14 @@ class _Choice:
     def list_failure_remarks(self, advice: _Advice) -> list[str]:
         """Return what else a reader of the answer has to know: who failed, and whose outputs were empty."""
         evidence, told = self.evidence, f"{advice.lead}; {'; '.join(advice.clauses)}"
-        remarks = [f"{quote_name(name)} {self._format_answer_count(name)}" for name in evidence.absent]
-        for name, (count, share) in evidence.empty.items():
-            if share > _EMPTY_SHARE and name in self.rates and "came back empty" not in told:
-                remarks.append(f"{quote_name(name)} came back empty on {count} of {evidence.counts[name]}")
-        remarks += [
-            f"{quote_name(name)} failed on {count} of {evidence.counts[name]}"
-            for name, count in evidence.failed.items()
-            if name in self.rates and f"{quote_name(name)} failed" not in told
-        ]
-        return remarks
-
-    def _format_answer_count(self, name: str) -> str:
-        failed, count = self.evidence.failed.get(name, 0), self.evidence.counts.get(name, 0)
-        return f"answered {count - failed} of {count}"
+        empty = {
+            name: count
+            for name, (count, share) in evidence.empty.items()
+            if share > _EMPTY_SHARE and name in self.rates and "came back empty" not in told
+        }
+        placed = {*self.rates, *evidence.absent}
+        failed = {name: count for name, count in evidence.failed.items() if name in placed}
+        return list_failure_remarks(evidence.absent, empty, failed, evidence.counts, told)
 
     def _advise_on_failures(self) -> _Advice | None:
         """Return the advice where a system that is ahead lacks more rows than another, in both readings."""
@@ -231,15 +229,12 @@ class _Choice:
         slower = [words for rival in rivals if (words := describe_earlier_start(best, rival, self.starts))]
         if len(slower) == len(rivals):
             return f"take {name}, which starts {slower[0]}"
-        if self.baseline in [best, *rivals]:
-            return f"keep {quote_name(self.baseline)}"
-        if self.losers:
-            return f"take {join_names(self.tied, 'or', _MAX_NAMES)}, not {join_names(self.losers, 'or', _MAX_NAMES)}"
-        if self._describe_equivalence(rivals) is not None:
-            return f"{join_names([best, *rivals], most=_MAX_NAMES)} are level"
-        if len(equals) == len(rivals):
-            return f"no difference seen between {join_names([best, *rivals], most=_MAX_NAMES)}"
-        lead = f"{name} is ahead of {join_names(rivals, most=_MAX_NAMES)}, not yet for sure"
+        is_level = self._describe_equivalence(rivals) is not None
+        tie = describe_tie(
+            best, rivals, self.losers, equals=equals, baseline=self.baseline, is_level=is_level
+        )
+        if tie:
+            return tie
         empty, share = self.evidence.empty.get(best, (0, 0.0))
         if share > _EMPTY_SHARE:
             of = format_count(self.evidence.counts[best], self.what)
@@ -252,7 +247,9 @@ class _Choice:
             ),
             None,
         )
-        return lead if sooner is None else f"{name} is ahead, but {quote_name(sooner[0])} starts {sooner[1]}"
+        if sooner is None:
+            return describe_lead(best, rivals)
+        return f"{name} is ahead, but {quote_name(sooner[0])} starts {sooner[1]}"
 
     def _describe_equivalence(self, rivals: list[str]) -> str | None:
         """Return that the intervals of all differences from the first lie within the margin, if they do."""
@@ -269,12 +266,8 @@ class _Choice:
             if self.blocks < ENOUGH or not max(abs(low), abs(high)) <= self.margin / 100:
                 return None
             bounds.append(max(abs(low), abs(high)))
-        most = f"{100 * max(bounds):.1f}"
-        points = "1 point" if self.margin == 1 else f"{self.margin:g} points"
-        rates = " and ".join(
-            dict.fromkeys(_format_rate(self.rates[name]) for name in (self.best, *rivals[:1]))
-        )
-        return f"{rates} on {self.items}; with 95% confidence at most {most} points apart (margin {points})"
+        figures = [_format_rate(self.rates[name]) for name in (self.best, *rivals[:1])]
+        return describe_margin(figures, f"on {self.items}", 100 * max(bounds), self.margin)
 
     def _describe_missing_blocks(self) -> tuple[str, int]:
         """Return that a sample is too small for any verdict, and how many more it takes."""

@@ -9,7 +9,13 @@ from speechlab._arguments import is_missing
 from speechlab.display import join_with_and
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import Conclusion
-from speechlab.evaluate._writing.sentences import capitalize_unless_name, quote_name
+from speechlab.evaluate._writing.sentences import (
+    LINE_WORDS,
+    TITLE_WORDS,
+    capitalize_unless_name,
+    join_fitting_clauses,
+    quote_name,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +39,9 @@ def build_choice_conclusion(choice: pd.DataFrame, where: str = "") -> Conclusion
         lead = f"take {join_with_and(choices)}"
     else:
         lead = _join_advice_by_language(decided)
+    if len(lead.split()) > TITLE_WORDS and len(decided) > 1:
+        lead = _join_leaders_by_language(decided)
+        rows = [{**row, "advice": _put_lead_first(row)} for row in rows]
     lines = [
         f"{format_language(row['language'])}: {_remove_final_period(row['advice'])}."
         if len(rows) > 1
@@ -49,6 +58,26 @@ def _remove_final_period(words: object) -> str:
 
 def _is_recommended(row: dict[Any, Any]) -> bool:
     return str(row["lead"]) == f"take {quote_name(row['name'])}"
+
+
+def _join_leaders_by_language(rows: Sequence[dict[Any, Any]]) -> str:
+    """Return who leads in each language, in few words; of many languages their number."""
+    taken = [row for row in rows if _is_recommended(row)]
+    others = [row for row in rows if not _is_recommended(row)]
+    clauses = [f"take {quote_name(row['name'])} for {format_language(row['language'])}" for row in taken]
+    clauses += [f"{quote_name(row['name'])} leads in {format_language(row['language'])}" for row in others]
+    lead = "; ".join(clauses)
+    if len(lead.split()) <= TITLE_WORDS:
+        return lead
+    return f"{len(taken)} of {len(rows)} languages are decided" if taken else "no language is decided"
+
+
+def _put_lead_first(row: dict[Any, Any]) -> str:
+    """Return the advice of a language with what to do in it first, as far as a line has room."""
+    if is_missing(row["name"]) or _is_recommended(row):
+        return str(row["advice"])
+    clauses = [str(row["lead"]), *_remove_final_period(row["advice"]).split("; ")]
+    return join_fitting_clauses(clauses, LINE_WORDS - len(format_language(row["language"]).split()))
 
 
 def _join_advice_by_language(rows: Sequence[dict[Any, Any]]) -> str:

@@ -19,6 +19,7 @@ from speechlab.evaluate._speech.summary import (
     build_speed_view,
     choose_ranking_units,
     choose_start_time_column,
+    is_in_first_group,
     summarize_speech,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
@@ -64,7 +65,9 @@ def build_speech_report(
     by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
     shared = " on the same clips" if _has_column_values(lines, "common_utterances") else ""
     with_intervals = ", with 95% intervals" if rated["ranking_rate_low"].notna().any() else ""
-    bars = {"by": by, "rates": "ranking_rate"}
+    bars: dict[str, Any] = {"by": by, "rates": "ranking_rate"}
+    if "group" in rated.columns:
+        bars["highlight"] = [bool(is_in_first_group(row)) for row in rated.to_dict("records")]
     drawings = [Drawing(f"Error rates{shared}{with_intervals}", "error_rates", ("rates",), bars)]
     tables = {"segments": frame([]) if segments is None else segments, "rates": rated}
     counts = table.groupby("unit", observed=True)["errors"].count()
@@ -236,8 +239,13 @@ def select_system_rows(table: pd.DataFrame, system: str, condition: str | None =
     return table.set_axis(labels, axis="index")
 
 
-def build_wide_table(table: pd.DataFrame, names: list[str], text: str, language: str) -> pd.DataFrame:
-    """Return one row for each recording, with what each system made of it; the rows first that differ most."""
+def build_wide_table(
+    table: pd.DataFrame, names: list[str], text: str, language: str, more: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Return one row for each recording, with what each system made of it; the rows first that differ most.
+
+    ``more`` are further columns that each system has for itself.
+    """
     if names and "file" not in table.columns:
         message = (
             "the systems of this report spoke, and heard no common recordings; give a report of recognition"
@@ -246,7 +254,7 @@ def build_wide_table(table: pd.DataFrame, names: list[str], text: str, language:
     tables = [select_system_rows(table, name) for name in names]
     shared = ["file", text, language, *(name for name in ("condition", "audio") if name in table.columns)]
     wide = tables[0][shared].copy() if tables else table.iloc[:0]
-    for column in ("hypothesis", "error_rate", "errors"):
+    for column in ("hypothesis", "error_rate", "errors", *more):
         for name, rows in zip(names, tables, strict=True):
             wide[f"{column}_{name}"] = rows[column]
     errors = wide[[f"errors_{name}" for name in names]].astype("Float64")

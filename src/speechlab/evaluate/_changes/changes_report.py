@@ -27,7 +27,7 @@ from speechlab.evaluate._writing.differences import (
 from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values
 from speechlab.evaluate._writing.record import join_service_names
 from speechlab.evaluate._writing.recordings import SOUNDS
-from speechlab.metrics import BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, judge
+from speechlab.metrics import ALIKE, BETTER, DIFFERENCES, RATIO, UNPAIRED, WORSE, judge
 
 
 def compare_reports(now: Contents, earlier: Contents, names: Sequence[str] = DEFAULT_NAMES) -> Contents:
@@ -120,16 +120,19 @@ def _build_findings(summary: pd.DataFrame, speed: pd.DataFrame, names: tuple[str
     direction = "" if names == DEFAULT_NAMES else f", from {first} to {second}"
     alone = ("in this report alone", "in the earlier one alone")
     alone = alone if names == DEFAULT_NAMES else (f"of {second} alone", f"of {first} alone")
-    findings = [
-        Finding(words, systems=tuple(groups))
-        for words, groups in describe_differences_by_verdict(summary, direction)
-    ]
+    findings = _describe_tests(summary, direction)
     for name, what in zip(("only_now", "only_earlier"), alone, strict=True):
         if count := int(summary[name].sum()):
             words = f"{format_count(count, 'row')} {'is' if count == 1 else 'are'} {what} and not compared."
             findings.append(Finding(words, numbers={name: count}))
-    return findings + [
-        Finding(words, systems=tuple(groups)) for words, groups in describe_differences_by_verdict(speed)
+    return findings + _describe_tests(speed)
+
+
+def _describe_tests(tests: pd.DataFrame, direction: str = "") -> list[Finding]:
+    """Return a finding for each verdict; that nothing is shown stands behind the methods, for the table has it."""
+    return [
+        Finding(words, systems=tuple(groups), shown="method" if verdict == ALIKE else "page")
+        for verdict, words, groups in describe_differences_by_verdict(tests, direction)
     ]
 
 

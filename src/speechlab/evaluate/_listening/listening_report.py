@@ -70,6 +70,10 @@ def build_listening_report(
     shown_columns[3:3] = ["other", "choice"] if method in {"ab", "abx"} else []
     agreements = listeners.set_index("listener")["agreement"].dropna()
     notes = {str(name): f"agreement {value:.2f}" for name, value in agreements.items()}
+    options: dict[str, Any] = {"notes": notes}
+    beaten = {loser for _, loser in _list_significant_preferences(differences)} if method != "abx" else set()
+    if beaten:
+        options["highlight"] = [str(name) for name in summary["system"] if str(name) not in beaten]
     excluded = int((listeners["excluded"] != "").sum())
     test = "exact binomial, one-sided" if method == "abx" else "Student's t, two-way clustered, two-sided"
     methods = {
@@ -94,7 +98,7 @@ def build_listening_report(
             _build_pairs_view(differences, method, smallest),
             _build_listeners_view(listeners, method, agreement, everybody=not findings),
         ),
-        drawings=(Drawing("Systems and listeners", "listeners", ("table", "summary"), {"notes": notes}),),
+        drawings=(Drawing("Systems and listeners", "listeners", ("table", "summary"), options),),
         shown=ShownRows(options={"columns": shown_columns}),
         said=describe_methods(title, *(name for name, applies in methods.items() if applies)),
         facts={
@@ -112,8 +116,7 @@ def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method
     digits = f".{METHODS[method].digits}f"
     rows = differences.to_dict("records")
     p_by_pair = {f"{row['a']} or {row['b']}": row["p_holm"] for row in rows}
-    different = [row for row in rows if row["verdict"] != ALIKE]
-    better = [(row["b"], row["a"]) if row["verdict"] == BETTER else (row["a"], row["b"]) for row in different]
+    better = _list_significant_preferences(differences)
     certainty = (
         DisplayColumn("p (Holm)", lambda row: format_p_value(p_by_pair.get(row["system"])), figure=True)
         if method == "abx"
@@ -134,6 +137,13 @@ def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method
     ]
     asked = f"Asked: “{question}” " if question else ""
     return View.from_rows("Systems", columns, summary, f"{asked}{_SCALES.get(method, '')}{_INTERVAL_NOTE}")
+
+
+def _list_significant_preferences(differences: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the pairs of systems of which the first is significantly better."""
+    different = [row for row in differences.to_dict("records") if row["verdict"] != ALIKE]
+    pairs = [(row["b"], row["a"]) if row["verdict"] == BETTER else (row["a"], row["b"]) for row in different]
+    return [(str(winner), str(loser)) for winner, loser in pairs]
 
 
 def _build_pairs_view(differences: pd.DataFrame, method: str, smallest: float) -> View:

@@ -156,10 +156,9 @@ def add_hotword_effects(answer: Conclusion, hotwords: HotwordEffects, condition:
             for column in ("hotwords_hit", "hotwords_added")
         )
         rates = f"{format_percent(after['rest_rate'])} ({format_percent(before['rest_rate'])})"
-        lines.append(
-            f"Hotwords: {won} of {int(after['hotwords_said'])} recognized, {added} inserted wrongly, errors in other "
-            f"words {rates}."
-        )
+        said = int(after["hotwords_said"])
+        found = f"{won} of {said} recognized" if said else "none is spoken in these recordings"
+        lines.append(f"Hotwords: {found}, {added} inserted wrongly, errors in other words {rates}.")
     if len(lines) != 1:  # the table has several
         return answer
     return Conclusion(answer.text, f"{answer.certainty}\n{lines[0]}".strip())

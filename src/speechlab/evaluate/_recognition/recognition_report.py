@@ -115,7 +115,7 @@ def build_recognition_report(
     settings = (facts.get("record") or {}).get("settings", {})
     claims = {"margin": settings.get("margin", MARGIN), "baseline": settings.get("baseline", "")}
     prices = settings.get("prices", {})
-    summary = add_costs(summary, table, {"language": language}, prices, HOURS)
+    summary = _add_groups(add_costs(summary, table, {"language": language}, prices, HOURS), order)
     no_worse = compare_with_dearer(order.evidence, order.scores, compute_unit_prices(summary), **claims)
     findings = (*findings, *build_price_findings(no_worse))
     changed = [name for name in _list_conditions(table) if name != AS_RECORDED]
@@ -160,6 +160,25 @@ def build_recognition_report(
         shown=display,
         said=describe_speech_methods(title, table, summary, speed, *methods, noise=noise_kind),
     )
+
+
+def _add_groups(summary: pd.DataFrame, order: SystemOrder) -> pd.DataFrame:
+    """Return a summary with the letters of systems; those that share one do not differ significantly.
+
+    There are none where failed rows of the first or few speakers leave verdicts open.
+    """
+    letters = {
+        (str(row["system"]), *place): row["group"]
+        for place, known in order.evidence.items()
+        if known.order.systems["system"].iloc[0] not in known.lacking and not known.about
+        for row in known.order.systems.to_dict("records")
+    }
+    if not letters:
+        return summary
+    conditions = summary["condition"] if "condition" in summary.columns else [""] * len(summary)
+    places = zip(summary["system"], summary["language"], conditions, strict=True)
+    groups = [letters.get(tuple(map(str, place))) for place in places]
+    return summary.assign(group=pd.array(groups, dtype="string"))
 
 
 def _sort_systems_best_first(names: list[str], order: SystemOrder) -> list[str]:
@@ -251,8 +270,10 @@ def _choose_row_display(
         return ShownRows(scored=True, options={**roles, "names": names, "columns": columns}), {}
     if names:
         columns = [*leading, text, *texts, "error_spread", *rates, language]
-        wide = {"side_by_side": build_wide_table(table, names, text, language).reset_index(drop=True)}
-        return ShownRows("side_by_side", options={**roles, "hypotheses": texts, "columns": columns}), wide
+        counted = [flag for flag in FLAGS.values() if flag in present and table[flag].any()]
+        wide = build_wide_table(table, names, text, language, [*counted, "status"]).reset_index(drop=True)
+        options = {**roles, "hypotheses": texts, "columns": columns}
+        return ShownRows("side_by_side", options=options), {"side_by_side": wide}
     ranked = [
         name
         for name in (READINGS.rate, "tolerant_wer")

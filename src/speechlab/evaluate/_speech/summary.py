@@ -180,6 +180,7 @@ _FLAG_NOUNS = {
     "tails_lost": "lost endings",
 }
 _NOUNS = {"block": "different recording"}
+_GRAY_NOTE = "Gray: significantly more errors than the best."
 _CONDITIONS_NOTE = "Noise in dB: how far speech stands above it; the smaller, the louder the noise."
 
 
@@ -190,7 +191,7 @@ def build_rates_view(summary: pd.DataFrame) -> View:
     columns = [
         *build_name_columns(summary),
         build_count_of_total_column("clips", "utterances_scored", "utterances"),
-        build_charted_rate_column("error rate", "ranking_rate"),
+        build_charted_rate_column("error rate", "ranking_rate", is_in_first_group),
         build_rate_interval_column("clips"),
         DisplayColumn("on the same clips", _format_common_rate, figure=True, optional=True),
         build_text_column("counted in", "ranking_unit"),
@@ -211,7 +212,14 @@ def build_rates_view(summary: pd.DataFrame) -> View:
     absent = [_FLAG_NOUNS[name] for name in flags if has_rates and not summary[name].any()]
     note = f"{explain_counting(summary)} {_CONDITIONS_NOTE}" if of_conditions else explain_ranking(summary)
     note += f" No {' or '.join(absent)} found." if absent else ""
+    note += "" if summary.apply(is_in_first_group, axis=1).all() else f" {_GRAY_NOTE}"
     return View.from_rows("Error rates", columns, to_rate_rows(summary), note)
+
+
+def is_in_first_group(row: Mapping[Any, Any]) -> bool:
+    """Return whether a line of a summary is not significantly worse than the best, as far as it was tested."""
+    letters = row.get("group")
+    return is_missing(letters) or "a" in str(letters)
 
 
 def explain_counting(summary: pd.DataFrame) -> str:

@@ -10,6 +10,12 @@ from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.evidence import list_systems_failing_more
+from speechlab.evaluate._advice.open_choice import (
+    describe_lead,
+    describe_margin,
+    describe_tie,
+    list_failure_remarks,
+)
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._translation.translation_differences import (
     KEPT_TERMS,
@@ -32,7 +38,6 @@ _LEVEL = 0.05
 _ABSENT = 0.2
 # Share of terms lost from which on a better score is not advised without them.
 _TERMS_LOST = 0.05
-_MAX_NAMES = 2
 
 
 def build_systems_conclusion(
@@ -110,20 +115,9 @@ class _TranslatorChoice:
 
     def list_remarks(self, told: str) -> list[str]:
         """Return who failed on texts, and whose translations came back empty."""
-        remarks = [
-            f"{quote_name(name)} answered {self.total - self.failed[name]} of {self.total}"
-            for name in self.absent
-        ]
-        remarks += [
-            f"{quote_name(name)} came back empty on {count} of {self.total}"
-            for name, count in self.empty.items()
-            if count and name not in self.absent
-        ]
-        return remarks + [
-            f"{quote_name(name)} failed on {count} of {self.total}"
-            for name, count in self.failed.items()
-            if count and name not in self.absent and f"{quote_name(name)} failed" not in told
-        ]
+        empty = {name: count for name, count in self.empty.items() if count and name not in self.absent}
+        totals = dict.fromkeys(self.rows, self.total)
+        return list_failure_remarks(self.absent, empty, self.failed, totals, told)
 
     def _find_pair(self, one: str, other: str, measure: str = "") -> dict[Any, Any] | None:
         """Return the test of two systems, in whichever order it has them."""
@@ -173,7 +167,8 @@ class _TranslatorChoice:
         best, name = self.best, quote_name(self.best)
         second = self.others[0]
         verb = "keep" if best == self.baseline else "take"
-        clauses = [self._describe_pair(best, second), self._describe_terms(best, second)]
+        terms = self._describe_terms(best, second)
+        clauses = [self._describe_pair(best, second, beside=terms), terms]
         brief = self._describe_pair(best, second, brief=True)
         if self._loses_terms(best, second):
             lead = f"{name} has the higher score, but keeps fewer terms than {quote_name(second)}"
@@ -189,7 +184,8 @@ class _TranslatorChoice:
     def _advise_on_open_lead(self, rivals: list[str], losers: list[str]) -> tuple[str, list[str], str]:
         """Return the advice where scores do not decide between the first systems."""
         best, rival, name = self.best, rivals[0], quote_name(self.best)
-        pair, terms = self._describe_pair(best, rival), self._describe_terms(best, rival)
+        terms = self._describe_terms(best, rival)
+        pair = self._describe_pair(best, rival, beside=terms)
         clauses = [pair, terms]
         if losers:
             row = self._find_pair(best, losers[0]) or {}
@@ -199,11 +195,20 @@ class _TranslatorChoice:
         few = int(first.get("blocks", 0)) < MIN_PAIRS
         if few:
             clauses.append(f"too few to show a difference; take {ENOUGH} or more")
+        level = self._describe_equivalence(rivals)
+        equals = [other for other in rivals if self.scores[other] == self.scores[best]]
+        lead = describe_tie(
+            best,
+            rivals,
+            losers,
+            equals=equals,
+            baseline=self.baseline,
+            is_level=bool(level),
+            most=len(rivals) + 1,
+        )
         if self.baseline in [best, *rivals]:
-            lead = f"keep {quote_name(self.baseline)}"
-            if best != self.baseline:
-                clauses.insert(0, f"{name} is not shown to be better")
-            return lead, clauses, "open"
+            unshown = [f"{name} is not shown to be better"] if best != self.baseline else []
+            return lead, [*unshown, *clauses], "open"
         keeper = self._find_best_keeper([best, *rivals])
         if keeper and not losers:
             rest = best if keeper != best else rival
@@ -213,19 +218,16 @@ class _TranslatorChoice:
             lead = f"{quote_name(keeper)} keeps more terms, but {name} has the higher score"
             return lead, clauses, "open"
         if losers:
-            names = join_names([best, *rivals], "or", _MAX_NAMES)
-            return f"take {names}, not {join_names(losers, 'or', _MAX_NAMES)}", clauses, "open"
-        level = self._describe_equivalence(rivals)
+            return lead, clauses, "open"
         if level:
-            return f"{join_names([best, *rivals])} are level", [level, terms], "open"
-        equals = [other for other in rivals if self.scores[other] == self.scores[best]]
-        if len(equals) == len(rivals):
+            return lead, [level, terms], "open"
+        if lead:
             count = describe_rows_and_blocks(first["n"], first["blocks"], "text")
             both = "both have" if len(rivals) == 1 else "all have"
             same = f"{both} {self._format_score(self.scores[best])} on {count}, too few to say there is none"
-            return f"no difference seen between {join_names([best, *rivals])}", [same, terms], "open"
+            return lead, [same, terms], "open"
         clauses += [] if few else ["this may be chance"]
-        return f"{name} is ahead of {join_names(rivals, most=_MAX_NAMES)}, not yet for sure", clauses, "open"
+        return describe_lead(best, rivals), clauses, "open"
 
     def _describe_equivalence(self, rivals: Sequence[str]) -> str:
         """Return that the intervals of all differences from the first lie within the margin, if they do."""
@@ -242,15 +244,16 @@ class _TranslatorChoice:
             or self.lacking
         ):
             return ""
-        points = "1 point" if self.margin == 1 else f"{self.margin:g} points"
         row = pairs[0] or {}
-        scores = " and ".join(dict.fromkeys(f"{self.scores[name]:.1f}" for name in (self.best, *rivals[:1])))
         count = describe_rows_and_blocks(row["n"], row["blocks"], "text")
-        most = f"with 95% confidence at most {max(bounds):.1f} points apart (margin {points})"
-        return f"{scores} {self.unit} on {count}; {most}"
+        scores = [f"{self.scores[name]:.1f}" for name in (self.best, *rivals[:1])]
+        return describe_margin(scores, f"{self.unit} on {count}", max(bounds), self.margin)
 
-    def _describe_pair(self, best: str, other: str, *, brief: bool = False) -> str:
-        """Return the scores of two systems, and their difference with its interval and p-value."""
+    def _describe_pair(self, best: str, other: str, *, brief: bool = False, beside: str = "") -> str:
+        """Return the scores of two systems, and their difference with its interval and p-value.
+
+        The difference is left out ``beside`` further figures, so that both fit into a line.
+        """
         row = self._find_pair(best, other) or {}
         sign = 1 if row["b"] == best else -1
         values = {str(row["a"]): row["value_a"], str(row["b"]): row["value_b"]}
@@ -266,7 +269,8 @@ class _TranslatorChoice:
         count = describe_rows_and_blocks(row["n"], row["blocks"], "text").replace(
             ", which count", " that count"
         )
-        facts = [format_difference(sign * row["difference"], row["unit"]), *interval, *p, count]
+        change = [] if beside else [format_difference(sign * row["difference"], row["unit"]), *interval]
+        facts = [*change, *p, count]
         return f"{scores} ({', '.join(facts)})"
 
     def _format_score(self, score: float) -> str:

@@ -11,7 +11,7 @@ from speechlab.evaluate._advice.evidence import list_systems_failing_more, repla
 from speechlab.evaluate._speech.blocks import fold_case_and_spaces
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.differences import BACK, CHRF, build_study_differences, describe_difference
-from speechlab.metrics import BETTER, compare_translations, judge
+from speechlab.metrics import BETTER, WORSE, compare_translations, judge
 
 if TYPE_CHECKING:
     from speechlab.evaluate._translation.translation_measures import Columns
@@ -100,6 +100,16 @@ def build_difference_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
         code = str(direction).rpartition(" ")[2]
         findings.append(Finding(words, code, systems=(str(system), str(baseline)), shown="method"))
     return tuple(findings)
+
+
+def list_beaten_systems(differences: pd.DataFrame) -> set[tuple[str, str]]:
+    """Return the systems, after their direction, than which another one has a significantly higher score."""
+    scores = differences[(differences["condition"] == "") & differences["measure"].isin([CHRF, BACK])]
+    return {
+        (str(row["language"]), str(row["a"] if row["verdict"] == BETTER else row["b"]))
+        for row in scores.to_dict("records")
+        if row["verdict"] in {BETTER, WORSE}
+    }
 
 
 def find_common_positions(systems: dict[str, pd.DataFrame], names: Sequence[str]) -> pd.Index[int]:

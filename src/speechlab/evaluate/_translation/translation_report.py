@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 from speechlab._arguments import is_missing
@@ -15,7 +15,11 @@ from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
 from speechlab.evaluate._speech.summary import build_load_views
 from speechlab.evaluate._translation.translation_choice import build_systems_conclusion
-from speechlab.evaluate._translation.translation_differences import build_difference_findings, compare_systems
+from speechlab.evaluate._translation.translation_differences import (
+    build_difference_findings,
+    compare_systems,
+    list_beaten_systems,
+)
 from speechlab.evaluate._translation.translation_measures import Columns, score_corpus
 from speechlab.evaluate._writing.columns import (
     Bar,
@@ -61,9 +65,12 @@ def build_translation_report(
     scores = [name for name in ("chrf", "back_chrf") if name in summary and summary[name].notna().any()]
     score = next(iter(scores), None)
     keys = [*(["system"] if "system" in summary else []), *columns[2:]]
-    options: dict[str, Any] = {"score": score, "by": keys}
+    beaten = list_beaten_systems(differences)
+    best_first = _sort_best_first(summary, columns, score)
+    leading = [not _is_beaten(row, columns, beaten) for row in best_first.to_dict("records")]
+    options: dict[str, Any] = {"score": score, "by": keys, "highlight": leading}
     drawings = [] if score is None else [Drawing("Scores", "translation_scores", ("scores",), options)]
-    views = [_build_scores_view(summary, columns, score)]
+    views = [_build_scores_view(best_first, columns, score, beaten)]
     if len(differences):
         note = "Each pair on the texts that both translated, by paired randomization."
         views.append(build_differences_view(differences, "Differences of systems", note))
@@ -96,13 +103,13 @@ def build_translation_report(
         speed=calls,
         tables={
             "terms": terms_table,
-            "scores": summary if score is None else _substitute_common_scores(summary, score),
+            "scores": best_first if score is None else _substitute_common_scores(best_first, score),
         },
         columns=dict(zip(_NAMES._fields, columns, strict=True)),
         views=(
             *views,
             *build_load_views(calls),
-            *build_cost_views(summary, CHARACTERS, _build_leading_columns(columns, score)),
+            *build_cost_views(summary, CHARACTERS, _build_leading_columns(columns, score, beaten)),
         ),
         drawings=tuple(drawings),
         shown=_choose_row_display(table, columns),
@@ -117,9 +124,27 @@ def build_translation_report(
     )
 
 
-def _build_scores_view(summary: pd.DataFrame, columns: Columns, score: str | None) -> View:
+def _sort_best_first(summary: pd.DataFrame, columns: Columns, score: str | None) -> pd.DataFrame:
+    """Return a summary with the highest score of each direction first."""
+    if score is None or "system" not in summary.columns:
+        return summary
+    places = summary.groupby([*columns[2:]], sort=False, observed=True).ngroup()
+    order = summary.assign(_place=places).sort_values(
+        ["_place", score], ascending=[True, False], kind="stable"
+    )
+    return order.drop(columns="_place")
+
+
+def _is_beaten(row: Mapping[Any, Any], columns: Columns, beaten: Collection[tuple[str, str]]) -> bool:
+    """Return whether another system is significantly better than the one of this line."""
+    return (f"{row[columns.source_lang]} → {row[columns.target_lang]}", str(row.get("system"))) in beaten
+
+
+def _build_scores_view(
+    summary: pd.DataFrame, columns: Columns, score: str | None, beaten: Collection[tuple[str, str]]
+) -> View:
     view_columns = [
-        *_build_leading_columns(columns, score),
+        *_build_leading_columns(columns, score, beaten),
         build_number_column("chrF back", "back_chrf", ".1f", optional=True),
         DisplayColumn("on the same texts", _format_common_score, figure=True, optional=True),
         *(
@@ -136,17 +161,24 @@ def _build_scores_view(summary: pd.DataFrame, columns: Columns, score: str | Non
         build_number_column("whole (s)", "total_s", optional=True),
     ]
     note = "Length: characters of the translation over those of the text."
+    note += " Gray: another one is significantly better." if beaten else ""
     return View.from_rows("Translations by direction", view_columns, summary, note)
 
 
-def _build_leading_columns(columns: Columns, score: str | None) -> list[DisplayColumn]:
+def _build_leading_columns(
+    columns: Columns, score: str | None, beaten: Collection[tuple[str, str]]
+) -> list[DisplayColumn]:
     """Return the columns of a line of the summary: its direction, its texts and its score."""
+
+    def build_bar(row: Mapping[Any, Any]) -> Bar | None:
+        strong = not _is_beaten(row, columns, beaten)
+        return None if is_missing(row.get("chrf")) else Bar(float(row["chrf"]), strong=strong)
+
+    chrf = build_number_column("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf")
     return [
         DisplayColumn("direction", lambda row: _format_direction(row, *columns[2:]), strong=True),
         build_count_of_total_column("texts", "utterances", "texts"),
-        build_number_column("chrF", "chrf", ".1f", strong=True, optional=score == "back_chrf")._replace(
-            bar=lambda row: None if is_missing(row.get("chrf")) else Bar(float(row["chrf"]))
-        ),
+        chrf._replace(bar=build_bar),
     ]
 
 
@@ -165,14 +197,29 @@ def _substitute_common_scores(summary: pd.DataFrame, score: str) -> pd.DataFrame
 
 
 def _build_terms_view(terms: pd.DataFrame) -> View:
+    """Return the terms that some system lost, with what each system kept of them side by side."""
+    terms = terms.assign(system=terms["system"].astype(str) if "system" in terms.columns else "kept")
+    keys = ["term", *terms.columns.intersection(["source_lang", "target_lang"])]
+    systems = list(dict.fromkeys(terms["system"]))
+    kept = terms.pivot_table("preserved", keys, "system", "first", sort=False, observed=True).reset_index()
+    facts = terms.drop_duplicates(keys)[[*keys, "target", "expected"]]
+    rows = facts.merge(kept, on=keys, how="left")
+    lost = rows[(rows[systems] < 1).any(axis=1)]
+    others = format_count(len(rows) - len(lost), "other term was kept", "other terms were kept")
     view_columns = [
         build_text_column("term", "term", strong=True),
-        DisplayColumn("accepted translations", lambda row: str(row["target"])),
+        DisplayColumn("accepted", _format_other_translations, optional=True),
         DisplayColumn("direction", _format_direction),
         build_count_column("expected", "expected"),
-        build_rate_column("kept", "preserved"),
+        *(build_rate_column(name, name) for name in systems),
     ]
-    return View.from_rows("Terms of the glossary", view_columns, terms)
+    return View.from_rows("Terms that were lost", view_columns, lost, f"{others} throughout.")
+
+
+def _format_other_translations(row: Mapping[Hashable, Any]) -> str | None:
+    """Return the accepted translations of a term, if it need not stay as it is."""
+    accepted = str(row["target"])
+    return None if accepted == row["term"] else accepted
 
 
 def _choose_row_display(table: pd.DataFrame, columns: Columns) -> ShownRows:

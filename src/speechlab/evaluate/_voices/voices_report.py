@@ -21,6 +21,7 @@ from speechlab.evaluate._speech.summary import (
     build_rate_interval_column,
     choose_start_time_column,
     explain_ranking,
+    is_in_first_group,
     summarize_speech,
     to_rate_rows,
 )
@@ -247,7 +248,7 @@ def build_voices_view(summary: pd.DataFrame) -> View:
     columns = [
         *build_name_columns(summary, by_voice=True),
         build_count_of_total_column("sentences", "utterances_scored", "utterances"),
-        build_charted_rate_column("error rate", "ranking_rate", lambda row: "a" in str(row.get("group"))),
+        build_charted_rate_column("error rate", "ranking_rate", is_in_first_group),
         build_rate_interval_column("sentences"),
         build_rate_column("with notation", "notation_rate", optional=True),
         build_text_column("group", "group"),

@@ -138,8 +138,8 @@ def describe_difference(row: Mapping[Any, Any]) -> str:
 
 def describe_differences_by_verdict(
     differences: pd.DataFrame, direction: str = ""
-) -> list[tuple[str, list[str]]]:
-    """Return a sentence for each verdict, with the groups that it is about."""
+) -> list[tuple[str, str, list[str]]]:
+    """Return a sentence for each verdict, with the verdict and the groups that it is about."""
     sentences = []
     known = (WORSE, BETTER, "slower", "faster", ALIKE, UNPAIRED)
     qualified = [str(verdict) for verdict in differences["verdict"].unique() if verdict not in known]
@@ -152,9 +152,8 @@ def describe_differences_by_verdict(
             groups = "; ".join(f"{row['group']} ({describe_difference(row)})" for row in records)
             head = f"{verdict} in speed" if timed and verdict == ALIKE else verdict
             more = f" {_SPEED_NOTE}" if timed else ""
-            sentences.append(
-                (f"{head.capitalize()}{direction}: {groups}.{more}", [str(row["group"]) for row in records])
-            )
+            words = f"{head.capitalize()}{direction}: {groups}.{more}"
+            sentences.append((verdict, words, [str(row["group"]) for row in records]))
     return sentences
 
 

@@ -22,7 +22,9 @@ from speechlab.display import Html, element, escape, format_count, join, join_wi
 from speechlab.evaluate._made import NO_SPEAKER, RECOMPUTABLE, SCORING
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import MANY_ROWS, SHOWN_ROWS, Contents, ShownRows, to_findings
+from speechlab.evaluate._writing.record import describe_failures
 from speechlab.evaluate._writing.recordings import SOUNDS
+from speechlab.evaluate._writing.sentences import quote_name
 
 if TYPE_CHECKING:
     from speechlab.evaluate._writing.columns import RowFinder
@@ -122,6 +124,7 @@ def render_page_parts(
 def _describe_scope(report: Contents) -> list[str]:
     """What was studied, in numbers: systems, speakers, listeners, texts and languages."""
     table, role = report.table, report.columns
+    table = table[table["role"] != "check"] if "role" in table.columns else table
     study = report.record.get("now", {}).get("study", report.study)  # of changes, that of both reports
     nouns = {"listener": "listener", "item": "item", "system": "system"}
     nouns["voice"] = "speaker" if study == "recognition" else "voice"
@@ -146,29 +149,47 @@ def _describe_scope(report: Contents) -> list[str]:
 def build_row_finder(shown: Collection[str], roles: Mapping[str, str]) -> RowFinder:
     """Return a function that returns the filter of rows, as JSON, if the columns that a page shows allow it.
 
-    Columns of systems that stand side by side end with the name of the system. Categories have a text and ticks,
-    ranges two numbers, the second of which may be missing.
+    Columns of systems that stand side by side end with the name of the system. Categories have a text, several or a
+    tick, ranges two numbers, the second of which may be missing.
     """
 
     def find_rows(behind: Mapping[str, Any]) -> str:
-        known = {roles.get(name, name): value for name, value in behind.items()}
-        system = known.get("system")
-        ends = {name: f"{name}_{system}" for name in known if f"{name}_{system}" in shown}
-        if system is not None and "system" not in shown and ends:
-            del known["system"]
+        known = {roles.get(name, name): value for name, value in behind.items() if value != NO_SPEAKER}
+        ends: dict[str, str] = {}
+        if "system" not in shown and f"hypothesis_{known.get('system')}" in shown:
+            system = known.pop("system")
+            ends = {name: f"{name}_{system}" for name in known if f"{name}_{system}" in shown}
         names = {name: ends.get(name, name) for name in known}
         if not set(names.values()) <= set(shown):
             return ""
         values = {names[name]: value for name, value in known.items()}
         ranges = [[name, value] for name, value in values.items() if isinstance(value, list)]
         categories = [
-            [name, ["✓" if value is True else value]]
+            [name, list(value) if isinstance(value, tuple) else ["✓" if value is True else value]]
             for name, value in values.items()
             if not isinstance(value, list)
         ]
         return orjson.dumps({"categories": categories, "ranges": ranges}).decode()
 
     return find_rows
+
+
+def render_failures(report: Contents, find_rows: RowFinder | None) -> Html | None:
+    """Return the sentence on rows that failed, with links to those of each system; None if none failed."""
+    if "error" not in report.table:
+        return None
+    words, failed = describe_failures(report.table["error"].dropna(), len(report.table)), report.failures()
+    status = {"status": tuple(failed["status"].astype(str).unique())} if len(failed) else {}
+    names = [name for name in report.systems if name in set(failed["system"].astype(str))]
+    behind = {f"Show those of {quote_name(name)}": {"system": name, **status} for name in names} or {
+        "Show them": status
+    }
+    links = [
+        element("a", label, href="#rows", data_rows=rows)
+        for label, common in behind.items()
+        if status and find_rows is not None and (rows := find_rows(common))
+    ]
+    return element("p", join(" ", [words, *links]), dir="auto") if words else None
 
 
 def replace_direction_marks(text: str) -> str:

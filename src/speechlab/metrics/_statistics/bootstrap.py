@@ -199,11 +199,22 @@ class Bootstrap:
         of one more utterance that is wholly wrong for one system alone, if that is further out.
         """
         blocks = self.sum_blocks(np.column_stack([first, second, lengths]))
+        impossible = bool(((np.maximum(first, second) >= lengths) & (lengths > 0)).any())
+        return _compute_mirrored_interval(
+            blocks[:, [0, 2]],
+            blocks[:, [1, 2]],
+            lambda one, other: self._compute_rate_gain_interval(one, other[:, 0], lengths, impossible),
+        )
+
+    def _compute_rate_gain_interval(
+        self, one: NDArray[np.int64], other: NDArray[np.int64], lengths: NDArray[np.int64], impossible: bool
+    ) -> Interval:
+        """Interval of the rate of ``other`` beyond that of ``one``, whose columns are blocks' errors and lengths."""
+        blocks = np.column_stack([one[:, 0], other, one[:, 1]])
         sums = self.resample_sums(blocks)
         low, high = self.compute_interval((sums[:, 1] - sums[:, 0]) / np.maximum(sums[:, 2], 1), blocks[:, 2])
         differences = blocks[:, 1] - blocks[:, 0]
-        impossible = (np.maximum(first, second) >= lengths) & (lengths > 0)
-        if not len(sums) or not lengths.any() or (differences.any() and not impossible.any()):
+        if not len(sums) or not lengths.any() or (differences.any() and not impossible):
             return Interval(low, high)
         more, less = (
             self._compute_unseen_bound(np.column_stack([sign * differences, blocks[:, 2]]), lengths)
@@ -220,6 +231,20 @@ class Bootstrap:
             np.array(draws), self.sum_blocks(np.ones((len(statistics), 1), np.int64))[:, 0]
         )
 
+    def compute_gain_interval(
+        self, first: NDArray[Any], second: NDArray[Any], compute: Callable[[list[Any]], float]
+    ) -> Interval:
+        """Interval of what is computed of the sums of ``second`` beyond that of ``first``; rows are utterances."""
+        sizes = self.sum_blocks(np.ones((len(first), 1), np.int64))[:, 0]
+
+        def compute_interval(one: NDArray[Any], other: NDArray[Any]) -> Interval:
+            width = one.shape[1]
+            sums = self.resample_sums(np.hstack([one, other])).tolist()
+            gains = [compute(row[width:]) - compute(row[:width]) for row in sums]
+            return self.compute_interval(np.array(gains), sizes)
+
+        return _compute_mirrored_interval(self.sum_blocks(first), self.sum_blocks(second), compute_interval)
+
     def _compute_unseen_bound(self, blocks: NDArray[np.int64], lengths: NDArray[np.int64]) -> float:
         """The upper end of a Bayesian bootstrap with part of one more utterance, of mean length and wholly wrong."""
         random = np.random.default_rng(self.seed)
@@ -230,6 +255,23 @@ class Bootstrap:
         )
         rates = (weighted[:, 0] + unseen) / np.maximum(weighted[:, 1] + unseen, np.finfo(np.float64).tiny)
         return float(np.quantile(rates, (1 + self.level) / 2))
+
+
+def _compute_mirrored_interval(
+    first: NDArray[Any], second: NDArray[Any], compute: Callable[[NDArray[Any], NDArray[Any]], Interval]
+) -> Interval:
+    """Interval of a difference, which swapping the two systems mirrors: draws have always the same one first."""
+    pairs = np.hstack([first, second]), np.hstack([second, first])
+    one, other = (rows[np.lexsort(rows.T[::-1])].ravel() for rows in pairs)
+    unlike = np.flatnonzero(one != other)
+    if len(unlike) and one[unlike[0]] > other[unlike[0]]:
+        low, high = compute(second, first)
+        return Interval(-high, -low)
+    low, high = compute(first, second)
+    if len(unlike):
+        return Interval(low, high)
+    end = max(-low, high)  # the systems are the same but for the names
+    return Interval(-end, end)
 
 
 def _compute_tail_share(tail: float, blocks: int) -> float:

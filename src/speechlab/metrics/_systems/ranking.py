@@ -281,7 +281,7 @@ def _sum_and_compare_systems(
         np.array([system[name].to_numpy(dtype=np.int64) for system in sums]) for name in counts
     )
     rates = errors.sum(axis=1) / np.maximum(lengths.sum(axis=1), 1)
-    order = np.argsort(rates, kind="stable")
+    order = np.lexsort((list(tables), rates))  # equals by name, not by their order in the table
     ordered = {name: tables[name] for name in (list(tables)[place] for place in order)}
     # A pair is tested on all utterances that both have, so that a third system takes none from them.
     whole = {name: numbered[numbered[system] == name] for name in ordered}

@@ -13,7 +13,6 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -212,19 +211,13 @@ def compare_translations(
         }
         for name, measures in zip(names, compared, strict=True):
             blocks, score = bootstrap.sum_blocks(measures[metric].statistics), measures[metric].score
-            both = np.hstack([statistics, measures[metric].statistics])
-            low, high = interval.compute_figure_interval(both, partial(_compute_score_gain, compute))
+            low, high = interval.compute_gain_interval(statistics, measures[metric].statistics, compute)
             p, theirs = run(base, blocks, compute)
             figures = {"b": name, "value_b": score, "difference": score - before, "low": low, "high": high}
             of_sacrebleu = theirs if groups is None and metric in metric_of else math.nan
             rows.append({**what, **figures, "p": p, "p_sacrebleu": of_sacrebleu})
     table = judge(rows, level=level, by="measure")
     return table if test == "randomization" else table.assign(verdict=pd.array([None] * len(table), "string"))
-
-
-def _compute_score_gain(compute: Callable[[list[Any]], float], sums: list[Any]) -> float:
-    """Return the difference of the scores of two systems, from their sums side by side."""
-    return compute(sums[len(sums) // 2 :]) - compute(sums[: len(sums) // 2])
 
 
 def _build_test_signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:

@@ -186,7 +186,8 @@ def _format_summary(counts: Counts, *, running: bool) -> str:
             f"{'ended' if counts.done >= counts.total else 'stopped'} after {_format_duration(counts.elapsed_s)}"
         )
     elif rate:
-        facts.append(f"{_format_duration((counts.total - counts.done) / rate)} left")
+        left_s = (counts.total - counts.done) / rate if counts.left_s is None else counts.left_s
+        facts.append(f"{_format_duration(left_s)} left")
     return " · ".join(facts)
 
 

@@ -1,0 +1,67 @@
+"""The bar of a recording of minutes that is transcribed whole."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from speechlab import AudioClip, system
+from speechlab.client._api import wait_bar
+
+
+class Bar:
+    """A bar that notes what it shows."""
+
+    def __init__(self, total, label, unit, **options):
+        self.total, self.label, self.n, self.seen, self.closed = total, label, 0.0, [], False
+
+    def update(self, more):
+        self.n += more
+        self.seen.append(self.n)
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    opened = []
+    monkeypatch.setattr(wait_bar, "_DELAY_S", 0.05)
+    monkeypatch.setattr(
+        wait_bar, "open_bar", lambda *given, **how: opened.append(Bar(*given, **how)) or opened[-1]
+    )
+    return opened
+
+
+def transcribe_minutes(seconds=0.3, minutes=2):
+    """Transcribe twice with one client; the second call knows the pace of the first."""
+    waiting = threading.Event()
+    with system("slow", transcribe=lambda clip: waiting.wait(seconds) or "done", version="1") as lab:
+        for loudness in (0.1, 0.2):
+            lab.transcribe(AudioClip(np.full(int(60 * minutes) * 1_000, loudness, np.float32), 1_000))
+
+
+def test_minutes_have_a_bar_with_a_hint_which_is_full_at_the_end_alone(bars):
+    transcribe_minutes()
+    first, second = bars
+    assert first.total is None
+    assert "transcribe 2 min" in first.label
+    assert "transcribe_long" in first.label
+    assert second.total == pytest.approx(0.3, rel=0.5)
+    assert max(second.seen[:-1], default=0) < second.total
+    assert second.n == pytest.approx(second.total)
+    assert first.closed
+    assert second.closed
+
+
+def test_short_recordings_have_none(bars):
+    transcribe_minutes(minutes=1 / 4)
+    assert not bars
+
+
+def test_a_display_that_fails_costs_no_call(bars, monkeypatch):
+    monkeypatch.setattr(Bar, "update", lambda self, more: 1 / 0)
+    transcribe_minutes()
+    assert bars

@@ -1,0 +1,90 @@
+"""Nothing depends on which system comes first: swapping the columns mirrors every figure, and changes no answer."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from evaluate.test_listening_answers import plant as plant_ratings
+from evaluate.test_listening_answers import rate
+from evaluate.test_translation_answers import plant as plant_translations
+from speechlab import evaluate
+from speechlab.metrics import compare, compare_translations, score
+from support.planted import plant, spoil
+
+MIRRORED = {"worse": "better", "better": "worse"}
+
+
+def mirror(differences):
+    """Differences with the two systems of each exchanged."""
+    swapped = differences.assign(
+        a=differences["b"],
+        b=differences["a"],
+        value_a=differences["value_b"],
+        value_b=differences["value_a"],
+        difference=-differences["difference"] + 0.0,
+        low=-differences["high"] + 0.0,
+        high=-differences["low"] + 0.0,
+        verdict=differences["verdict"].replace(MIRRORED),
+    )
+    return pd.concat([differences, swapped]).drop(columns=["signature"], errors="ignore")
+
+
+def check_mirrored(one, other):
+    """Check that two tables have the same differences, whichever system is the first."""
+    keys = ["a", "b", "language", "condition", "measure"]
+    tables = [
+        mirror(table).drop_duplicates(keys).sort_values(keys, ignore_index=True) for table in (one, other)
+    ]
+    pd.testing.assert_frame_equal(*tables, rtol=1e-9)
+
+
+@pytest.mark.parametrize("equal", [False, True])
+def test_in_translation_and_recognition(equal):
+    shares = {"a": 0.1, "b": 0.3}
+    texts, rows = (
+        make(12, **{name: spoil(share) for name, share in shares.items()})
+        for make in (plant_translations, plant)
+    )
+    if equal:  # the same outputs
+        texts, rows = (table.assign(b=table["a"]) for table in (texts, rows))
+    for study, frame in ((evaluate.translation, texts), (evaluate.recognition, rows)):
+        first, second = (study(None, frame, hypotheses=list(order), progress=False) for order in ("ab", "ba"))
+        assert str(first.conclusion) == str(second.conclusion)
+        check_mirrored(first.differences, second.differences)
+
+
+def test_in_changes_and_the_functions_behind():
+    rows = plant(30, a=spoil(0.1), b=spoil(0.16))
+    one, other = (
+        evaluate.recognition(None, rows.rename(columns={name: "x"}), hypotheses="x", progress=False)
+        for name in "ab"
+    )
+    forth, back = (
+        later.compare(earlier).differences.iloc[0] for later, earlier in ((other, one), (one, other))
+    )
+    assert (forth["difference"], forth["low"], forth["high"]) == (
+        -back["difference"],
+        -back["high"],
+        -back["low"],
+    )
+    assert forth["p"] == back["p"]
+    tables = {name: score(rows.assign(hypothesis=rows[name]), language="de") for name in "ab"}
+    low, high = compare(tables["a"], tables["b"]).interval
+    assert compare(tables["b"], tables["a"]).interval == (-high, -low)
+    same = compare(tables["a"], tables["a"]).interval
+    assert same.low == -same.high
+    texts = plant_translations(12, a=spoil(0.1), b=spoil(0.3))
+    pair = {name: texts[name].tolist() for name in "ab"}
+    check_mirrored(
+        compare_translations(texts["reference"].tolist(), pair),
+        compare_translations(texts["reference"].tolist(), dict(reversed(pair.items()))),
+    )
+
+
+def test_in_listening():
+    first = evaluate.listening(plant_ratings("mos", rate({"a": 3.2, "b": 3.6}), names=("a", "b")), draws=200)
+    turned = first.table.iloc[::-1].drop(columns="excluded")
+    second = evaluate.listening(turned, draws=200)
+    assert str(first.conclusion) == str(second.conclusion)
+    check_mirrored(first.differences, second.differences)
