@@ -54,14 +54,14 @@ def test_rows_that_failed_flatter_nobody():
     assert head["clips"].to_dict() == {"all rows": "12", "easy rows only": "6 of 12"}
     assert head["on the same clips"].to_dict() == {"all rows": "0.0% on 6", "easy rows only": "9.1% on 6"}
     assert report.conclusion.text.startswith(
-        "English: “all rows” understood best (0.0 errors in 100 words), "
+        "English: “all rows” is understood best (0.0 errors in 100 words), "
     )
     assert report.answer.endswith("“easy rows only” failed on 6 of 12.")
 
 
 def test_voices_of_one_rate_are_best_and_worst_together():
     report = scored({"a": [0] * 6, "b": [0] * 6, **{f"bad {place}": [1] * 6 for place in range(4)}})
-    best = "English: a and b understood best (0.0 errors in 100 words)"
+    best = "English: a and b are understood best (0.0 errors in 100 words)"
     assert report.answer.startswith(f"{best}, “bad 0” and 3 others worst (9.1).")
 
 
@@ -146,7 +146,7 @@ def test_notation_is_no_error_of_a_voice():
 
 
 def test_one_recognizer_without_an_interval_says_what_it_takes():
-    assert "12 recordings, 8 too few to say how exact that is" in scored({"all recordings": [0] * 12}).answer
+    assert "12 recordings; 20 would give an interval" in scored({"all recordings": [0] * 12}).answer
     sure = scored({"all recordings": [0] * 24}).answer
     assert sure.startswith("0.0 errors in 100 English words. 0.0 to ")
     assert not sure.startswith("0.0 errors in 100 English words. 0.0 to 0.0")
@@ -240,7 +240,7 @@ def test_one_recognizer_has_the_rate_of_all_its_speakers_first():
     heard = frame["text"].where(frame["speaker"] != "s3", "wrong " + frame["text"])
     report = evaluate.recognition(None, frame.assign(heard=heard), hypotheses="heard", progress=False)
     assert report.answer == (
-        "1.4 errors in 100 English words. 24 recordings of 8 speakers, 12 speakers too few to say how exact that is; "
+        "1.4 errors in 100 English words. 24 recordings of 8 speakers; 20 speakers would give an interval; "
         "speakers from 0.0% (s0) to 11.1% (s3)."
     )
     noted = replace(report, notes=("A note.",))

@@ -43,7 +43,7 @@ def test_pairs_are_tested_on_the_rows_that_both_have():
 def test_clear_losers_are_named():
     report = study(plant(60, a=spoil(0.055), b=spoil(0.057), c=spoil(0.26)), "a", "b", "c")
     assert report.conclusion.text in {"Take a or b, not c.", "Take b or a, not c."}
-    assert report.conclusion.certainty.startswith("Significantly more errors: c (")
+    assert report.conclusion.certainty.startswith("Significantly worse: c (")
     check_budget(report)
 
 

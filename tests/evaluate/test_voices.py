@@ -130,9 +130,7 @@ def test_which_voice_to_take_and_why(report):
     assert "one: swallows (13.4%) has a significantly higher one" in choice["order"]
     assert report.answer.startswith("Take “other: ")
     assert report.conclusion.text.endswith("” or 3 others, not “one: swallows”.")
-    assert report.conclusion.certainty.startswith(
-        "Significantly more errors: “one: swallows” (13.4%, p = 0.020); "
-    )
+    assert report.conclusion.certainty.startswith("Significantly worse: “one: swallows” (13.4%, p = 0.020); ")
     assert "how pleasant they are, listeners must say." in report.views[0].note
     assert repr(report).splitlines()[1] == report.answer
 

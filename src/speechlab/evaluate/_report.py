@@ -14,7 +14,7 @@ from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import write_atomically
 from speechlab._pandas import pd
-from speechlab.display import Html, element, notebook_output
+from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._advice.speech_report import (
     build_speech_report,
@@ -106,7 +106,9 @@ class Report(ShareableContents):
         rows = [] if clips == 0 else [self.build_shown_table().render_static(clips)]
         lead = element("strong", self.conclusion.text, style="font-size:1.25em;line-height:1.3")
         certainty = (
-            [element("br"), element("span", self.conclusion.certainty)] if self.conclusion.certainty else []
+            [element("br"), element("span", join(Html("<br>"), self.conclusion.certainty.split("\n")))]
+            if self.conclusion.certainty
+            else []
         )
         return [notebook_output(element("p", lead, *certainty, dir="auto")), *self.below(), *rows]
 

@@ -264,7 +264,7 @@ def differences(
         ]
         names = [_name_difference(row, where) for row in measure_table.to_dict("records")]
         draw_row_names_and_notes(axes, names, notes, choose_fonts("".join(names), language))
-        first = measure_table.iloc[0]
+        first = measure_table.to_dict("records")[0]
         draw_scale(
             axes, _format_difference_label(str(first["measure"]), str(unit), _describe_left_side(first))
         )
@@ -291,7 +291,7 @@ def _check_highlight(highlight: Sequence[bool] | None, table: pd.DataFrame) -> N
     """Return which rows are colored."""
     if highlight is None:
         return np.ones(len(table), dtype=bool)
-    if isinstance(highlight, str) or len(highlight) != len(table):
+    if len(highlight) != len(table):
         raise build_argument_error("highlight", highlight, f"True or False for each of the {len(table)} rows")
     return np.array(highlight, dtype=bool)
 

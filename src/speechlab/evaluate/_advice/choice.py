@@ -201,8 +201,8 @@ class _Choice:
         lead, clauses, more = self._describe_undecided_choice(equals), [], None
         if self.losers:
             p = _format_p_value(self.evidence.order, self.losers[0])
-            rate = ", ".join(filter(None, [_format_rate(self.rates[self.losers[0]]), p]))
-            clauses.append(f"significantly more errors: {join_names(self.losers)} ({rate})")
+            figures = ", ".join(filter(None, [_format_rate(self.rates[self.losers[0]]), p]))
+            clauses.append(f"significantly worse: {join_names(self.losers)} ({figures})")
         if self.blocks < MIN_PAIRS:
             few, more = self._describe_missing_blocks()
             clauses.append(few)

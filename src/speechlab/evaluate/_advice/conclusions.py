@@ -43,7 +43,7 @@ def build_choice_conclusion(choice: pd.DataFrame, where: str = "") -> Conclusion
         lead = _join_leaders_by_language(decided)
         rows = [{**row, "advice": _put_lead_first(row)} for row in rows]
     lines = [
-        f"{format_language(row['language'])}: {_remove_final_period(row['advice'])}."
+        f"{format_language(row['language'])}: {_name_subject(row)}."
         if len(rows) > 1
         else f"{capitalize_unless_name(_remove_final_period(row['advice']), names)}."
         for row in rows
@@ -56,6 +56,12 @@ def _remove_final_period(words: object) -> str:
     return str(words).rstrip(".")
 
 
+def _name_subject(row: dict[Any, Any]) -> str:
+    """Return the advice of one of several languages, with the name of the system that it is about."""
+    advice = _remove_final_period(row["advice"])
+    return f"{quote_name(row['name'])} {advice[3:]}" if advice.startswith("it makes ") else advice
+
+
 def _is_recommended(row: dict[Any, Any]) -> bool:
     return str(row["lead"]) == f"take {quote_name(row['name'])}"
 
@@ -65,8 +71,9 @@ def _join_leaders_by_language(rows: Sequence[dict[Any, Any]]) -> str:
     taken = [row for row in rows if _is_recommended(row)]
     others = [row for row in rows if not _is_recommended(row)]
     clauses = [f"take {quote_name(row['name'])} for {format_language(row['language'])}" for row in taken]
-    clauses += [f"{quote_name(row['name'])} leads in {format_language(row['language'])}" for row in others]
-    lead = "; ".join(clauses)
+    leaders = [f"{quote_name(row['name'])} in {format_language(row['language'])}" for row in others]
+    clauses += [f"ahead {'is' if len(leaders) == 1 else 'are'} {join_with_and(leaders)}"] if leaders else []
+    lead = f"{'' if taken else 'nothing is settled; '}{'; '.join(clauses)}"
     if len(lead.split()) <= TITLE_WORDS:
         return lead
     return f"{len(taken)} of {len(rows)} languages are decided" if taken else "no language is decided"
@@ -88,7 +95,7 @@ def _join_advice_by_language(rows: Sequence[dict[Any, Any]]) -> str:
         if _is_recommended(row):
             clauses.append(f"take {name} for {language}")
         elif str(row["lead"]).startswith(f"{name} is ahead of "):
-            clauses.append(f"in {language}, {name} is ahead")
+            clauses.append(f"in {language} no difference is shown")
         else:
             clauses.append(f"{language}: {row['lead']}")
     return "; ".join(clauses)

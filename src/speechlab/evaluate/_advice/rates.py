@@ -246,14 +246,12 @@ def _describe_interval(line: pd.Series[Any], rows: pd.DataFrame) -> str:
     if is_missing(needs) or not needs:
         return count
     if is_missing(unit):
-        return f"{count}, {int(needs)} too few to say how exact that is"
+        return f"{count}; {int(line['utterances_scored']) + int(needs)} would give an interval"
     noun = "different recording" if unit == "block" else str(unit)
-    here = (
-        f"{count} of {format_count(rows[BLOCK].nunique(), noun)}"
-        if unit != "block" and BLOCK in rows
-        else count
-    )
-    return f"{here}, {format_count(int(needs), noun)} too few to say how exact that is"
+    blocks = rows[BLOCK].nunique() if BLOCK in rows else 0
+    here = f"{count} of {format_count(blocks, noun)}" if unit != "block" and blocks else count
+    more = format_count(int(needs), f"more {noun}")
+    return f"{here}; {format_count(blocks + int(needs), noun) if blocks else more} would give an interval"
 
 
 def _build_speakers_conclusion(
@@ -294,9 +292,10 @@ def _describe_best_and_worst_voices(
         lines.loc[lines["common_rate"] == end["common_rate"], "voice_name"].tolist() or [end["voice_name"]]
         for end in (best, worst)
     )
-    lead = f"{language}: {join_names(first, most=_MAX_NAMES)} understood best ({rate} errors in 100 {unit})"
+    who = f"{join_names(first, most=_MAX_NAMES)} {'is' if len(first) == 1 else 'are'}"
+    lead = f"{language}: {who} understood best ({rate} errors in 100 {unit})"
     end = f"{join_names(last, most=_MAX_NAMES)} worst ({_format_rate(worst['common_rate'])})"
-    brief = f"{language}: {join_names(first, most=_MAX_NAMES)} understood best ({rate})"
+    brief = f"{language}: {who} understood best ({rate})"
     return _Words(f"{lead}, {end}", brief, [extremes, *remarks])
 
 

@@ -87,6 +87,10 @@ def _build_lead(rows: list[dict[Any, Any]], names: tuple[str, str], about: str) 
     hidden = next((row for row in rows if _is_hidden(row)), None)
     if hidden is not None:
         return f"one row hides a change in {name_group(hidden)}"
+    if about:
+        what = "change" if names == DEFAULT_NAMES else "difference"
+        are = "is" if about.startswith("one ") else "are"
+        return f"no {what} seen; {about} {are} too few to say there is none"
     return (
         "no significant change"
         if names == DEFAULT_NAMES
@@ -150,7 +154,7 @@ def _describe_row(row: Mapping[Any, Any], about: str, *, is_lead: bool = False) 
         clauses.insert(1, f"of other speakers that says nothing, from {MIN_PAIRS} on it would")
     elif row["verdict"] not in {WORSE, BETTER} and _is_suspicious(row):
         clauses[0] += ": watch it"
-    if about and row["verdict"] != FEW_SPEAKERS:
+    if about and row["verdict"] in {WORSE, BETTER}:
         clauses.append(f"of {about} only")
     return f"{join_fitting_clauses(clauses)}."
 

@@ -183,7 +183,9 @@ def _build_listeners_view(listeners: pd.DataFrame, method: str, agreement: float
     columns = [
         build_text_column("listener", "listener"),
         DisplayColumn(
-            "answers", lambda row: str(row["answers"]) + ("" if row["finished"] else " (not finished)")
+            "answers",
+            lambda row: str(row["answers"]) + ("" if row["finished"] else " (not finished)"),
+            figure=True,
         ),
         DisplayColumn("checks passed", _format_passed_checks, figure=True, optional=True),
         build_number_column("mean", "mean", f".{METHODS[method].digits}f"),
@@ -211,6 +213,8 @@ def _format_system(row: Mapping[Any, Any]) -> str:
 
 
 def _format_additions_needed(row: Mapping[Any, Any]) -> str | None:
+    if row["verdict"] != ALIKE:
+        return None
     listeners, items = row["more_listeners"], row["more_items"]
     if math.isnan(listeners):
         return "two listeners and two items at least"

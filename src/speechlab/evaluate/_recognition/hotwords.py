@@ -157,6 +157,8 @@ def add_hotword_effects(answer: Conclusion, hotwords: HotwordEffects, condition:
         )
         rates = f"{format_percent(after['rest_rate'])} ({format_percent(before['rest_rate'])})"
         said = int(after["hotwords_said"])
+        if not said and not after["hotwords_added"] and not before["hotwords_added"]:
+            continue
         found = f"{won} of {said} recognized" if said else "none is spoken in these recordings"
         lines.append(f"Hotwords: {found}, {added} inserted wrongly, errors in other words {rates}.")
     if len(lines) != 1:  # the table has several

@@ -82,9 +82,8 @@ def _build_recognition_views(
         views.append(build_differences_view(differences, "Differences of systems", _PAIRING_NOTE))
     if len(hotwords):
         views.append(build_hotwords_view(hotwords))
-    if len(measures):
-        views.append(build_measures_view(measures))
-    return [*views, *build_cost_views(summary)]
+    measured = [build_measures_view(measures)] if len(measures) else []
+    return [*views, *build_cost_views(summary), *measured]
 
 
 def build_recognition_report(
@@ -168,8 +167,8 @@ def _add_groups(summary: pd.DataFrame, order: SystemOrder) -> pd.DataFrame:
     There are none where failed rows of the first or few speakers leave verdicts open.
     """
     letters = {
-        (str(row["system"]), *place): row["group"]
-        for place, known in order.evidence.items()
+        (str(row["system"]), code, condition): row["group"]
+        for (code, condition), known in order.evidence.items()
         if known.order.systems["system"].iloc[0] not in known.lacking and not known.about
         for row in known.order.systems.to_dict("records")
     }
@@ -177,7 +176,7 @@ def _add_groups(summary: pd.DataFrame, order: SystemOrder) -> pd.DataFrame:
         return summary
     conditions = summary["condition"] if "condition" in summary.columns else [""] * len(summary)
     places = zip(summary["system"], summary["language"], conditions, strict=True)
-    groups = [letters.get(tuple(map(str, place))) for place in places]
+    groups = [letters.get((str(name), str(code), str(condition))) for name, code, condition in places]
     return summary.assign(group=pd.array(groups, dtype="string"))
 
 

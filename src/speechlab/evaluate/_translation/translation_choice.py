@@ -190,7 +190,8 @@ class _TranslatorChoice:
         if losers:
             row = self._find_pair(best, losers[0]) or {}
             p = f", {describe_p_value(row['p_holm'])}" if not is_missing(row.get("p_holm")) else ""
-            clauses.insert(0, f"significantly worse: {join_names(losers)} ({self.scores[losers[0]]:.1f}{p})")
+            worse = f"{self.scores[losers[0]]:.1f} against {self.scores[best]:.1f}{p}"
+            clauses.insert(0, f"significantly worse: {join_names(losers)} ({worse})")
         first = self._find_pair(best, rival) or {}
         few = int(first.get("blocks", 0)) < MIN_PAIRS
         if few:
@@ -219,6 +220,15 @@ class _TranslatorChoice:
             return lead, clauses, "open"
         if losers:
             return lead, clauses, "open"
+        shares = None if self.unit == KEPT_TERMS else self._count_terms(best, rival)
+        if shares is not None and abs(shares[best] - shares[rival]) >= _TERMS_LOST:
+            more, fewer = sorted((best, rival), key=lambda system: -shares[system])
+            lead = f"{quote_name(more)} keeps more terms than {quote_name(fewer)}, not yet for sure"
+            return (
+                lead,
+                [self._describe_terms(more, fewer), self._describe_pair(best, rival, beside=terms)],
+                "open",
+            )
         if level:
             return lead, [level, terms], "open"
         if lead:

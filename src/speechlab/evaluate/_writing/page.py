@@ -24,7 +24,6 @@ from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import MANY_ROWS, SHOWN_ROWS, Contents, ShownRows, to_findings
 from speechlab.evaluate._writing.record import describe_failures
 from speechlab.evaluate._writing.recordings import SOUNDS
-from speechlab.evaluate._writing.sentences import quote_name
 
 if TYPE_CHECKING:
     from speechlab.evaluate._writing.columns import RowFinder
@@ -86,7 +85,8 @@ def render_page_parts(
     hear = (
         join("", [" ", element("a", "Hear them below.", href="#rows", class_="on-screen")]) if sound else None
     )
-    certainty = [element("p", answer.certainty, hear, class_="sure", dir="auto")] if answer.certainty else []
+    lines = join(Html("<br>"), answer.certainty.split("\n"))
+    certainty = [element("p", lines, hear, class_="sure", dir="auto")] if answer.certainty else []
     head = join(
         "",
         [
@@ -175,21 +175,21 @@ def build_row_finder(shown: Collection[str], roles: Mapping[str, str]) -> RowFin
 
 
 def render_failures(report: Contents, find_rows: RowFinder | None) -> Html | None:
-    """Return the sentence on rows that failed, with links to those of each system; None if none failed."""
+    """Return a sentence on the rows of each system that failed, with a link to them; None if none failed."""
     if "error" not in report.table:
         return None
-    words, failed = describe_failures(report.table["error"].dropna(), len(report.table)), report.failures()
-    status = {"status": tuple(failed["status"].astype(str).unique())} if len(failed) else {}
-    names = [name for name in report.systems if name in set(failed["system"].astype(str))]
-    behind = {f"Show those of {quote_name(name)}": {"system": name, **status} for name in names} or {
-        "Show them": status
-    }
-    links = [
-        element("a", label, href="#rows", data_rows=rows)
-        for label, common in behind.items()
-        if status and find_rows is not None and (rows := find_rows(common))
-    ]
-    return element("p", join(" ", [words, *links]), dir="auto") if words else None
+    tables = {"": report.table}
+    if report.systems:
+        tables = {name: report.table[report.table["system"].astype(str) == name] for name in report.systems}
+    parts: list[Any] = []
+    for name, table in tables.items():
+        parts += filter(None, [describe_failures(table["error"].dropna(), len(table), name)])
+        failed = table["status"][table["error"].notna()] if "status" in table.columns else table.index[:0]
+        common: dict[str, Any] = {"status": tuple(map(str, failed.unique()))}
+        common |= {"system": name} if name else {}
+        if len(failed) and find_rows is not None and (rows := find_rows(common)):
+            parts.append(element("a", "Show them.", href="#rows", data_rows=rows))
+    return element("p", join(" ", parts), dir="auto") if parts else None
 
 
 def replace_direction_marks(text: str) -> str:

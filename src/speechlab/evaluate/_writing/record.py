@@ -14,6 +14,7 @@ from speechlab import batch
 from speechlab._platform import get_package_version, get_text_dtype
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
+from speechlab.evaluate._writing.sentences import quote_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +123,7 @@ def warn_failures(table: pd.DataFrame, see: str = "report.failures() has them") 
         warnings.warn(f"{words} {see}", stacklevel=5)
 
 
-def describe_failures(errors: pd.Series[str], rows: int) -> str:
+def describe_failures(errors: pd.Series[str], rows: int, system: str = "") -> str:
     """Return a sentence with the number of failed rows and the commonest reasons; empty if none failed."""
     if not len(errors):
         return ""
@@ -132,7 +133,8 @@ def describe_failures(errors: pd.Series[str], rows: int) -> str:
     ]
     more = int(counts.iloc[_MAX_REASONS:].sum())
     words = "; ".join([*reasons, *([f"{more:,} for other reasons"] if more else [])])
-    return f"{len(errors):,} of {rows:,} rows failed: {words}."
+    of = f" of {quote_name(system)}" if system else ""
+    return f"{len(errors):,} of {rows:,} rows{of} failed: {words}."
 
 
 def _shorten_error(error: str) -> str:

@@ -47,6 +47,7 @@ main > :is(p, ol, ul), main > div:not(#widget) > :is(p, ul) { max-width: 90ch; }
   background: var(--card); color: inherit; font: inherit; cursor: pointer;
 }
 a[data-rows] { color: inherit; text-decoration-color: var(--line); text-underline-offset: 3px; }
+p > a[data-rows] { color: var(--accent); text-decoration-color: currentColor; }
 a[data-rows]:hover { color: var(--accent); text-decoration-color: currentColor; }
 .sl-hear {
   width: 24px; height: 24px; margin: -4px 8px -4px 0; padding: 0 0 0 2px; border: 0; border-radius: 50%;
