@@ -59,9 +59,9 @@ def test_equal_systems_have_the_same_rate_and_none_is_the_lowest():
 
 def test_few_utterances_show_no_difference_and_give_the_number_needed():
     found = rank(table({"one": [0, 1, 0, 0], "two": [1, 1, 1, 1], "same": [1, 1, 1, 1]}))
-    assert found.tied == ["one", "two", "same"]
+    assert found.tied == ["one", "same", "two"]
     assert found.sentence.startswith(
-        "None of two (9.1%) and same (9.1%) can be distinguished from one (2.3%), which has"
+        "None of same (9.1%) and two (9.1%) can be distinguished from one (2.3%), which has"
     )
     needed = found.systems.set_index("system")["needed"]
     assert needed.isna().tolist() == [True, False, False]
