@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from speechlab.client import Client, connect
+from speechlab.client._embedded.download import DownloadBar
 from speechlab.engines import ModelStore, status
 from speechlab.engines._weights.specs import WHISPER_BASE
 from speechlab.errors import ConfigurationError, ReplayMiss, ServiceStartError
@@ -82,6 +83,17 @@ def test_an_option_that_an_engine_does_not_have_is_told():
 
 
 SMALL = "Systran/faster-whisper-small"
+
+
+def test_a_download_at_the_start_is_a_bar_whatever_else_a_service_prints():
+    bar = DownloadBar()
+    for line in (b"nonsense", b'{"model": 1}', b"[]", b'{"model": "o/n", "done": 5, "total": 20}'):
+        bar.show(line)
+    assert (bar._model, bar._bar.total) == ("o/n", 20)
+    bar.show(b'{"model": "o/m", "done": 0, "total": 7}')
+    assert (bar._model, bar._bar.total) == ("o/m", 7)
+    bar.close()
+    bar.close()
 
 
 @pytest.fixture

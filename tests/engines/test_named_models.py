@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 
+import numpy as np
 import pytest
 
 from speechlab.engines import ModelStore, add_model, create, send_progress_to, status
+from speechlab.engines._speech.kokoro_model import KokoroModel
 from speechlab.engines._weights.formats import GGUF_FORMAT, WHISPER_FORMAT, WHISPER_SIZES
 from speechlab.engines._weights.hub import find_or_fetch_model
 from speechlab.engines._weights.names import HubName, parse_model_name
@@ -285,3 +287,66 @@ def test_an_engine_of_the_users_file_is_made_before_it_is_called_ready(
 def test_an_engine_that_is_given_a_wrong_device_says_which_there_are():
     with pytest.raises(ConfigurationError, match="choose 'auto', 'cpu', 'cuda' or 'cuda:1'"):
         create("whisper", device="gpu").find_model()
+
+
+VOICE = np.linspace(-1, 1, 510 * 256, dtype="<f4").tobytes()
+KOKORO = {
+    "onnx/model_fp16.onnx": b"o" * 2_000,
+    "onnx/model_quantized.onnx": b"q" * 2_000,
+    "tokenizer.json": json.dumps({"model": {"vocab": {"$": 0, "a": 43}}}).encode(),
+    **{f"voices/{name}.bin": VOICE for name in ("af_heart", "bm_george", "jf_alpha", "zf_xiaoni")},
+}
+
+
+def test_a_named_kokoro_has_the_voices_that_can_be_read(hub, store):
+    hub.add("onnx-community/Kokoro-82M-v1.0-ONNX", KOKORO)
+    engine = create("kokoro", precision="fp16", store=store)
+    assert [(voice.name, voice.languages, voice.gender) for voice in engine.voices] == [
+        ("af_heart", ("en",), "Female"),
+        ("bm_george", ("en",), "Male"),
+        ("jf_alpha", ("ja",), "Female"),
+    ]
+    assert engine.model == f"onnx-community/Kokoro-82M-v1.0-ONNX@{COMMIT[:8]}"
+    assert "model_fp16.onnx" in hub.fetched
+    assert "model_quantized.onnx" not in hub.fetched
+    with pytest.raises(ModelError, match=r"ONNX Runtime cannot load .*model_fp16\.onnx"):
+        engine.load()
+
+
+@pytest.mark.parametrize(
+    ("options", "files", "reason"),
+    [
+        (
+            {"precision": "fp32"},
+            KOKORO,
+            r"lacks a model of precision fp32 \(model\.onnx\); it has onnx/model_fp16",
+        ),
+        ({"model": "o/n:x.onnx"}, KOKORO, r"lacks a model .*another precision: fp32, fp16, int8"),
+        ({"model": "o/n"}, {"model.onnx": b"o"}, r"lacks voices \(voices/\*\.bin\)"),
+        ({"precision": "int4"}, KOKORO, "no precision 'int4'; choose one of: fp32, fp16, int8"),
+    ],
+)
+def test_a_repository_that_is_no_kokoro_is_refused(options, files, reason, hub, store):
+    for name in ("o/n", "onnx-community/Kokoro-82M-v1.0-ONNX"):
+        hub.add(name, files)
+    with pytest.raises(ModelError, match=reason):
+        create("kokoro", store=store, **options).find_model()
+    assert hub.fetched == []
+
+
+def test_the_inputs_of_kokoro_have_the_names_and_types_that_the_model_asks():
+    asked = []
+
+    class Session:
+        def run(self, _, inputs):
+            asked.append({name: (value.dtype.name, value.shape) for name, value in inputs.items()})
+            return [np.ones((1, 4), dtype=np.float32)]
+
+    style = np.zeros(256, dtype=np.float32)
+    KokoroModel(Session(), {}).synthesize_tokens([1, 2], style)
+    inputs = {"input_ids": "int64", "style": "float16", "speed": "int32"}
+    assert KokoroModel(Session(), {}, inputs).synthesize_tokens([1, 2], style).shape == (4,)
+    assert asked == [
+        {"tokens": ("int64", (1, 4)), "style": ("float32", (1, 256)), "speed": ("float32", (1,))},
+        {"input_ids": ("int64", (1, 4)), "style": ("float16", (1, 256)), "speed": ("int32", (1,))},
+    ]

@@ -8,8 +8,9 @@ import warnings
 import numpy as np
 import pytest
 
-from speechlab.engines import ReadHere, RecognitionOptions, Synthesizer, create
+from speechlab.engines import ModelStore, ReadHere, RecognitionOptions, Synthesizer, create
 from speechlab.engines._weights import store
+from speechlab.engines._weights.specs import KOKORO
 from speechlab.errors import EngineError, InvalidRequestError, ModelError
 
 pytestmark = pytest.mark.engines
@@ -173,3 +174,14 @@ def test_the_weights_of_hibari_are_those_that_are_pinned(monkeypatch, tmp_path):
     monkeypatch.setattr(store, "_find_part", lambda part: tmp_path / "hibari.onnx")
     with pytest.raises(ModelError, match=r"hibari\.onnx"):
         engine.find_model()
+
+
+def test_a_model_that_is_named_by_its_folder_speaks_as_the_pinned_one(kokoro, tmp_path):
+    """The pinned files, in the layout of those that others publish."""
+    paths = ModelStore().ensure_files(KOKORO)
+    (tmp_path / "kokoro-v1.0.int8.onnx").symlink_to(paths["kokoro-v1.0.int8.onnx"])
+    (tmp_path / "voices-v1.0.bin").symlink_to(paths["voices_ja.npz"])
+    engine = create("kokoro", model=str(tmp_path), precision="int8")
+    assert engine.voices == kokoro.voices[:5]
+    one, other = (np.concatenate(list(each.synthesize("はい。", "jf_alpha"))) for each in (kokoro, engine))
+    assert np.array_equal(one, other)

@@ -211,10 +211,13 @@ class OpenAIAdapter:
             for segment in segments if isinstance(segments, list) else ():
                 if isinstance(segment, dict):
                     segment["text"] = str(segment.get("text", "")).strip()
+                    _convert_nanoseconds(segment)
             return status, orjson.dumps(fields)
         return status, content
 
 
+# No recording has so many seconds, and no segment is shorter in nanoseconds.
+_NANOSECONDS = 10_000_000
 _MODELS = ("speech", "transcription", "translation")
 
 
@@ -241,6 +244,13 @@ def _parse_transcript_events(content: bytes) -> dict[str, Any]:
     last = next((event for event in events if event.get("type") == "transcript.text.done"), {})
     deltas = [event.get("delta") for event in events if event.get("type") == "transcript.text.delta"]
     return {"text": "".join(delta for delta in deltas if isinstance(delta, str)), **last}
+
+
+def _convert_nanoseconds(segment: dict[str, Any]) -> None:
+    """Convert the times of a segment to seconds if they are in nanoseconds, as LocalAI sends them."""
+    start, end = segment.get("start"), segment.get("end")
+    if isinstance(start, (int, float)) and isinstance(end, (int, float)) and end >= _NANOSECONDS:
+        segment |= {"start": start / 1e9, "end": end / 1e9}
 
 
 def _check_fields_not_given(fields: Mapping[str, Any]) -> None:

@@ -141,6 +141,17 @@ def test_what_can_get_better_is_repeated(server, lab, http, status):
     assert len(server.requests) == 3
 
 
+def test_a_500_that_says_why_and_that_it_will_stay_is_not_repeated(server, lab, http):
+    body = {"code": 500, "error": "Transcription service not available"}
+    headers = {"X_Should_Retry": "false", "X_Speechlab_Reason": "the model 'small' is not here; fetch it"}
+    server.script(http.reply(500, body, **headers))
+    with pytest.raises(
+        ServerError, match=r"not available; the model 'small' is not here; fetch it$"
+    ) as failure:
+        translate(lab)
+    assert (len(server.requests), failure.value.retryable, failure.value.attempts) == (1, False, 1)
+
+
 def test_015_a_500_is_repeated_twice_and_a_502_as_often_as_allowed(server, lab, http):
     for status, attempts in ((500, 3), (502, 5)):
         server.script(http.reply(status))
