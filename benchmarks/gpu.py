@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import soxr
+from faster_whisper import WhisperModel
 
 from speechlab.engines import RecognitionOptions, create, describe_gpus, list_gpus
 from speechlab.errors import SpeechLabError
@@ -57,9 +58,13 @@ def measure_recognizer(model: str | None, device: str, sound: Any) -> None:
     options = RecognitionOptions(language="en")
     seconds = len(sound) / 16_000
     ours = measure_best(lambda: engine.recognize(sound, options)) / seconds
-    bare = engine._whisper  # noqa: SLF001 - the library's own model, with the same weights
+    kind = engine._whisper.model.compute_type  # noqa: SLF001
+    folder = engine._prepare_model_folder()  # noqa: SLF001
+    index = int(device.partition(":")[2] or 0)
+    bare = WhisperModel(
+        str(folder), device=device.partition(":")[0], device_index=index, compute_type=kind, cpu_threads=2
+    )
     theirs = measure_best(lambda: list(bare.transcribe(sound, language="en", beam_size=5)[0])) / seconds
-    kind = bare.model.compute_type
     print(f"{engine.model:<44} {device:<8} {kind:<14} {ours:>8.4f} {theirs:>8.4f}", flush=True)
     engine.close()
 

@@ -11,7 +11,9 @@ import pytest
 from speechlab.engines import _devices, create
 from speechlab.engines._devices import Device, choose_device, describe_gpus
 from speechlab.engines._recognition.decoding import load_whisper_model
-from speechlab.errors import ConfigurationError
+from speechlab.engines._speech.kokoro_model import load_shared_model
+from speechlab.engines._translation.llama import _start_server
+from speechlab.errors import ConfigurationError, ModelError
 
 CUBLAS = "cuBLAS 12 was not found; pip install 'speechlab[gpu]'"
 
@@ -114,3 +116,68 @@ def test_the_type_of_numbers_follows_the_device(device, given, numbers, machine,
         "compute_type": numbers,
         "cpu_threads": 2,
     }
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the names of the libraries are those of Linux")
+def test_cublas_is_found_among_the_packages_of_pip(tmp_path, monkeypatch):
+    folder = tmp_path / "nvidia" / "cublas" / "lib"
+    folder.mkdir(parents=True)
+    (folder / "libcublas.so.12").write_bytes(b"no library")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
+    assert folder / "libcublas.so.12" in _devices._find_packaged_libraries("libcublas.so.12")
+    assert not _devices._load_library(str(folder / "libcublas.so.12"))
+
+
+@pytest.mark.parametrize(
+    ("device", "given", "layers", "split"),
+    [
+        (Device(), None, 0, "layer"),
+        (Device("cuda"), None, 999, "layer"),
+        (Device("cuda", 1), None, 999, "none"),
+        (Device("cuda"), 12, 12, "layer"),
+    ],
+)
+def test_a_translator_has_all_its_layers_on_the_gpu(device, given, layers, split, monkeypatch, tmp_path):
+    class CommonParams:
+        def __init__(self):
+            self.model, self.cpuparams, self.cpuparams_batch = (SimpleNamespace() for _ in range(3))
+            self.split_mode, self.main_gpu = "layer", 0
+
+    library = SimpleNamespace(
+        CommonParams=CommonParams,
+        Server=lambda params: params,
+        llama_split_mode=SimpleNamespace(LLAMA_SPLIT_MODE_NONE="none"),
+    )
+    monkeypatch.setitem(sys.modules, "xllamacpp", library)
+    params = _start_server(tmp_path / "m.gguf", 2, 512, device, given)
+    assert (params.n_gpu_layers, params.split_mode, params.main_gpu) == (layers, split, device.index)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_kokoro_is_made_for_the_gpu_and_checked_to_be_there(taken, monkeypatch, tmp_path):
+    asked = []
+
+    class InferenceSession:
+        def __init__(self, _path, _options, providers):
+            asked.extend(providers)
+
+        def get_providers(self):
+            return ["CUDAExecutionProvider"] if taken else ["CPUExecutionProvider"]
+
+        def get_inputs(self):
+            kinds = {"input_ids": "tensor(int64)", "style": "tensor(float)", "speed": "tensor(float)"}
+            return [SimpleNamespace(name=name, type=kind) for name, kind in kinds.items()]
+
+    options = SimpleNamespace(add_session_config_entry=lambda *_: None)
+    runtime = SimpleNamespace(SessionOptions=lambda: options, InferenceSession=InferenceSession)
+    monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
+    (tmp_path / "tokenizer.json").write_text('{"model": {"vocab": {"a": 1}}}')
+    files = (tmp_path / "model.onnx", tmp_path / "tokenizer.json")
+    if taken:
+        model = load_shared_model(*files, 2, Device("cuda", 1))
+        assert (model.vocabulary, "input_ids" in model.inputs) == ({"a": 1}, True)
+    else:
+        with pytest.raises(ModelError, match=r"did not take the GPU for model\.onnx"):
+            load_shared_model(*files, 2, Device("cuda", 1))
+    assert asked == [("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]
