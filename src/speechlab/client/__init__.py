@@ -19,6 +19,7 @@ from speechlab.client._api.client import (
 )
 from speechlab.client._api.copies import check_and_save_service as check_and_save_service
 from speechlab.client._api.copies import copy_for_timing as copy_for_timing
+from speechlab.client._api.copies import copy_with_batch_size as copy_with_batch_size
 from speechlab.client._api.copies import copy_with_group as copy_with_group
 from speechlab.client._api.copies import get_service as get_service
 from speechlab.client._api.copies import identify_service_and_voices as identify_service_and_voices

@@ -51,6 +51,11 @@ class CallTurns:
         self._row = max(self._row, 1 / self._batches[-1].length)
         return self._batches[-1]
 
+    def make_room(self, concurrency: int) -> None:
+        """Let more calls be under way, for a system that gathers them; the others may then be as far ahead."""
+        if concurrency > self._concurrency:
+            self._concurrency = self._ahead = concurrency
+
     @asynccontextmanager
     async def take_turn(self, batch: BatchTurns, row: int) -> AsyncIterator[None]:
         """Wait for the turn of a call, which lasts as long as the block."""
@@ -99,6 +104,7 @@ class BatchTurns:
     def begin(self, group: CallGroup) -> None:
         """Let the others begin with the first call of this batch, or soon if others make its calls."""
         self.group = group
+        self.turns.make_room(group.concurrency)
         group.on_repeat.add(self.turns.give_turns)
         asyncio.get_running_loop().call_later(_FIRST_CALL_S, self._join)
 

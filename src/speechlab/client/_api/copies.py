@@ -49,6 +49,20 @@ def get_service(lab: Client | AsyncClient) -> Service:
     return get_performer(lab).service
 
 
+def copy_with_batch_size(lab: Client, batch_size: int) -> Client | None:
+    """Return a copy of a system with another size of its batches; None for one that takes calls one by one."""
+    settings = get_performer(lab).settings
+    system = settings.functions
+    if system is None or not system.takes_many or system.batch_size == batch_size:
+        return None
+    changed = system.copy_with_batch_size(batch_size)
+    return Client.from_settings(
+        replace(
+            settings, functions=changed, max_concurrency=max(settings.max_concurrency, changed.calls_at_once)
+        )
+    )
+
+
 def start_work(
     client: Client,
     work: Callable[[AsyncClient], Coroutine[Any, Any, T]],
@@ -69,7 +83,9 @@ def copy_with_group(
 ) -> tuple[AsyncClient, CallGroup]:
     """A copy of a client whose calls form one group, as those of a batch, and wait as long as the service asks."""
     performer = get_performer(client)
-    settings = performer.settings
+    settings, service = performer.settings, performer.service
+    if service.gathers:
+        concurrency = max(concurrency, service.places or 0)
     patience_s = give_up_after_s
     later_s = _ASKED_WAIT_S if patience_s is None else patience_s
     patience = Patience(

@@ -17,7 +17,14 @@ from speechlab.client._settings.settings import (
     check_option_names,
     fill_mode_and_store,
 )
-from speechlab.client._systems.functions import PERFORM, FunctionSystem, SystemFunction, to_voice_languages
+from speechlab.client._systems.functions import (
+    BATCH_SUFFIX,
+    PERFORM,
+    FunctionSystem,
+    SystemFunction,
+    format_batch_size,
+    to_voice_languages,
+)
 from speechlab.errors import ConfigurationError
 
 _SERVICE_OPTIONS = ("transport", "adapter", "engines", "max_concurrency", "default_headers", "allow_insecure")
@@ -31,6 +38,11 @@ def system(
     transcribe_stream: Callable[..., Any] | None = None,
     synthesize: Callable[..., Any] | None = None,
     translate: Callable[..., Any] | None = None,
+    transcribe_batch: Callable[..., Any] | None = None,
+    synthesize_batch: Callable[..., Any] | None = None,
+    translate_batch: Callable[..., Any] | None = None,
+    batch_size: int = 32,
+    max_wait_s: float = 0.05,
     service: object | None = None,
     voices: Iterable[str] | Mapping[str, str] | None = None,
     version: str | None = None,
@@ -62,6 +74,13 @@ def system(
         synthesize: ``synthesize(text, voice)``; returns an ``AudioClip``, ``(samples, rate)``, the bytes of a file,
             or an iterator of them, whose pieces are streamed.
         translate: ``translate(text, source_lang, target_lang)``; returns a text, or an iterator of its pieces.
+        transcribe_batch: ``transcribe_batch(clips, language=None, …)``, in place of ``transcribe``: takes a list of
+            clips, and returns a list with the result of each, or an exception for one that failed. The calls that
+            wait are gathered: those with equal fields and similar lengths, the longest first.
+        synthesize_batch: ``synthesize_batch(texts, voice)``, in place of ``synthesize``.
+        translate_batch: ``translate_batch(texts, source_lang, target_lang)``, in place of ``translate``.
+        batch_size: Most texts or clips that a function of many gets at once. It is part of the keys of kept results.
+        max_wait_s: Seconds that a call waits for others before a batch begins that is not full.
         service: In place of functions, an object that performs operations: its ``perform(operation)``, which may be
             async, is called with a ``Synthesize`` (``voice`` is a name), a ``Transcribe`` (``audio`` is a clip) or a
             ``Translate``, and returns a :class:`Reply`.
@@ -93,39 +112,62 @@ def system(
     check_option_names(options)
     if option := next((each for each in _SERVICE_OPTIONS if each in options), None):
         raise ConfigurationError(f"{option} is for services; a system of functions has none, so leave it out")
-    callables = {"synthesize": synthesize, "transcribe": transcribe, "translate": translate}
-    callables["transcribe_stream"] = transcribe_stream
-    functions = {
-        kind: SystemFunction.from_callable(kind, each) for kind, each in callables.items() if each is not None
-    }
-    if service is not None:
-        if functions:
-            raise ConfigurationError("service takes the place of all functions; leave one of them out")
-        if not callable(perform := getattr(service, PERFORM, None)):
-            raise ConfigurationError(
-                f"service is {service!r:.60}, which has no perform(); give an object with it"
-            )
-        functions[PERFORM] = SystemFunction.from_callable(PERFORM, perform)
-    _check_arguments(name, functions, concurrency=concurrency, processes=processes, sample_rate=sample_rate)
+    functions = _build_functions(
+        {
+            "synthesize": (synthesize, synthesize_batch),
+            "transcribe": (transcribe, transcribe_batch),
+            "translate": (translate, translate_batch),
+            "transcribe_stream": (transcribe_stream, None),
+        },
+        service,
+    )
+    numbers = {"concurrency": concurrency, "processes": processes, "batch_size": batch_size}
+    _check_arguments(name, functions, **numbers, sample_rate=sample_rate)
+    check_number("max_wait_s", max_wait_s, least=0)
     if voices is None:
-        voices = ["default"] if synthesize is not None or service is not None else []
+        voices = ["default"] if functions.keys() & {"synthesize", PERFORM} else []
     made = FunctionSystem(
         name=name,
         functions=functions,
         voices=to_voice_languages(voices, "any language"),
         places=processes or concurrency,
         processes=processes,
+        batch_size=batch_size,
+        max_wait_s=max_wait_s,
         sample_rate=sample_rate,
         pace=(playback_rate, piece_s),
-        identity=_build_identity(name, functions, version, sample_rate),
+        identity=_build_identity(name, functions, version, sample_rate, batch_size),
     )
     if playback_rate is not None:
         check_number("playback_rate", playback_rate, least=0, advice="give a number above 0")
     check_number("piece_s", piece_s, least=0, advice="give a number above 0")
     if processes:
         pickle.dumps(functions)  # what cannot be sent raises now
-    most: Any = {"max_concurrency": made.places, **fill_mode_and_store(dict(options))}
+    most: Any = {"max_concurrency": made.calls_at_once, **fill_mode_and_store(dict(options))}
     return Client.from_settings(Settings(functions=made, **most))
+
+
+def _build_functions(
+    given: Mapping[str, tuple[object, object]], service: object
+) -> dict[str, SystemFunction]:
+    """Return the function of each operation, of one call or of many; or that of an object that performs all."""
+    functions: dict[str, SystemFunction] = {}
+    for operation, (single, batched) in given.items():
+        if single is not None and batched is not None:
+            message = f"both {operation} and {operation}{BATCH_SUFFIX} are given; a system has one of them"
+            raise ConfigurationError(message)
+        if single is not None or batched is not None:
+            function = batched if single is None else single
+            functions[operation] = SystemFunction.from_callable(operation, function, many=single is None)
+    if service is None:
+        return functions
+    if functions:
+        raise ConfigurationError("service takes the place of all functions; leave one of them out")
+    if not callable(perform := getattr(service, PERFORM, None)):
+        raise ConfigurationError(
+            f"service is {service!r:.60}, which has no perform(); give an object with it"
+        )
+    return {PERFORM: SystemFunction.from_callable(PERFORM, perform)}
 
 
 def _check_arguments(name: object, functions: Mapping[str, object], **numbers: object) -> None:
@@ -133,10 +175,11 @@ def _check_arguments(name: object, functions: Mapping[str, object], **numbers: o
         raise ConfigurationError(f"name is {name!r:.60}; give a text that names the system in reports")
     if not functions:
         raise ConfigurationError(
-            "a system needs a function; give transcribe=, transcribe_stream=, synthesize=, translate=, or service="
+            "a system needs a function; give transcribe=, transcribe_stream=, synthesize= or translate=, one of them "
+            "with _batch, or service="
         )
     for what, value in numbers.items():
-        least = {"concurrency": 1, "processes": 0, "sample_rate": 1_000}[what]
+        least = {"concurrency": 1, "processes": 0, "batch_size": 1, "sample_rate": 1_000}[what]
         if (value is not None or what != "sample_rate") and not (is_whole_number(value) and value >= least):
             raise ConfigurationError(f"{what} is {value!r:.60}; give a whole number of at least {least}")
     if numbers["processes"] and numbers["concurrency"] != 1:
@@ -146,9 +189,15 @@ def _check_arguments(name: object, functions: Mapping[str, object], **numbers: o
 
 
 def _build_identity(
-    name: str, functions: Mapping[str, SystemFunction], version: object, sample_rate: int | None
+    name: str,
+    functions: Mapping[str, SystemFunction],
+    version: object,
+    sample_rate: int | None,
+    batch_size: int,
 ) -> str:
     at = f" at {sample_rate} Hz" if sample_rate is not None else ""
+    if any(function.many for function in functions.values()):
+        at += format_batch_size(batch_size)
     if version is not None:
         return f"{name} {version}{at}"
     from speechlab.text import hash_function, list_unhashed_value_types

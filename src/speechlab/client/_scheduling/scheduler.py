@@ -52,6 +52,8 @@ class Scheduler:
         self.rng = rng
         self.lock = threading.Lock()
         self.pressure = Pressure(rng)
+        if most is not None:  # known, and not to be learned
+            self.pressure.set_capacity(most)
         self.numbers = count()
         self._under_way: dict[CallPlace, None] = {}
         self.waiting = 0

@@ -59,7 +59,7 @@ class FunctionService(Service):
         self.home = f"{FUNCTIONS_PREFIX}{system.identity}, voices {', '.join(system.voices) or 'none'}"
         self.place = repr(system.name)
         self.functions = PERFORMED if PERFORM in system.functions else frozenset(system.functions)
-        self.places = system.places
+        self.places, self.gathers = system.calls_at_once, system.takes_many
 
     # The rules
 

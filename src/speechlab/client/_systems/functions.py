@@ -8,7 +8,7 @@ import pickle
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -108,6 +108,10 @@ PERFORM = "perform"
 PERFORMED = frozenset({"synthesize", "transcribe", "translate"})
 # Fields that say what is asked for: a function that does not take them is made for one value of each.
 _OPTIONAL_FIELDS = frozenset({"voice", "language", "source_lang", "target_lang"})
+# Batches of calls that may wait for each worker: calls are sorted over all of them, so that those of one are alike.
+WAITING_BATCHES = 3
+# What follows the name of an operation in that of a function of many texts or clips.
+BATCH_SUFFIX = "_batch"
 # Namespace for the ids of voices, which have only names outside the contract.
 _NAMESPACE = uuid.UUID("5c7d3f0e-2f0a-4d57-9a2e-6b7f6d1c0a11")
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -155,19 +159,21 @@ class SystemFunction:
     given: Callable[..., Any] = field(repr=False)
     makes: bool
     takes: frozenset[str] | None  # names of its fields; None while they are not known
+    many: bool = False  # it takes a list of texts or clips, and returns a list of results
 
     @classmethod
-    def from_callable(cls, operation: str, given: object) -> SystemFunction:
+    def from_callable(cls, operation: str, given: object, *, many: bool = False) -> SystemFunction:
         """Read the signature of a function."""
         if operation == PERFORM and callable(given):
             return cls(given, makes=False, takes=None)
         if not callable(given):
-            message = f"{operation} is {given!r:.60}; give a function, a class with __call__, or None"
+            name = f"{operation}{BATCH_SUFFIX}" if many else operation
+            message = f"{name} is {given!r:.60}; give a function, a class with __call__, or None"
             raise ConfigurationError(message)
         parameters = _list_parameters(given)
         makes = isinstance(given, type) or (parameters is not None and not parameters)
         if makes and not isinstance(given, type):
-            return cls(given, makes=True, takes=None)
+            return cls(given, makes=True, takes=None, many=many)
         if makes:
             inner = getattr(given, "__call__", None)  # noqa: B004 - of the class's objects
             if not inspect.isfunction(inner):
@@ -175,7 +181,7 @@ class SystemFunction:
                     f"{operation} is the class {given!r:.60}, whose objects are not callable"
                 )
             parameters = (_list_parameters(inner) or [])[1:]
-        return cls(given, makes, list_accepted_fields(operation, parameters))
+        return cls(given, makes, list_accepted_fields(operation, parameters), many)
 
     @property
     def is_async(self) -> bool:
@@ -187,11 +193,11 @@ class SystemFunction:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle_function, (_pickle_function(self.given), self.makes, self.takes)
+        return _unpickle_function, (_pickle_function(self.given), self.makes, self.takes, self.many)
 
 
-def _unpickle_function(given: bytes, makes: bool, takes: frozenset[str] | None) -> SystemFunction:
-    return SystemFunction(pickle.loads(given), makes, takes)  # noqa: S301 - of our own process
+def _unpickle_function(given: bytes, makes: bool, takes: frozenset[str] | None, many: bool) -> SystemFunction:
+    return SystemFunction(pickle.loads(given), makes, takes, many)  # noqa: S301 - of our own process
 
 
 def _pickle_function(function: Callable[..., Any]) -> bytes:
@@ -251,12 +257,13 @@ class FunctionCall:
     """A call of a function."""
 
     operation: str
-    content: Any = field(repr=False)  # the text, or the clip
+    content: Any = field(repr=False)  # the text, or the clip; a list of them for a function of many
     fields: dict[str, Any]
     format: str = ""  # of speech
     stream: bool = False
     pace: tuple[float | None, float] | None = None
     """For clips as they are spoken: how many times real time (None: at once), and the seconds of one."""
+    many: bool = False  # a batch of calls
 
 
 @dataclass(frozen=True)
@@ -281,6 +288,11 @@ def check_fields(operation: str, fields: Mapping[str, Any], takes: frozenset[str
         raise InvalidRequestError(message, parameter=lacking)
 
 
+def format_batch_size(batch_size: int) -> str:
+    """Return the end of an identity: the size may change results, as of a model that fills up what is shorter."""
+    return f" in batches of {batch_size}"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FunctionSystem:
     """Functions that take the place of a service."""
@@ -288,8 +300,10 @@ class FunctionSystem:
     name: str
     functions: Mapping[str, SystemFunction]
     voices: Mapping[str, str]  # their languages by their names
-    places: int  # calls at once
+    places: int  # threads or processes: functions that run at once
     processes: int  # 0 for threads of this one
+    batch_size: int  # most calls that a function of many gets at once
+    max_wait_s: float  # the wait for them
     sample_rate: int | None  # in Hz, to which recordings are resampled
     pace: tuple[float | None, float]
     identity: str  # for the keys of results
@@ -306,6 +320,25 @@ class FunctionSystem:
                 message += ", or ask with stream=True"
             raise InvalidRequestError(message, parameter=operation)
         return function
+
+    @property
+    def calls_at_once(self) -> int:
+        """The calls that may be under way: those of functions of many wait for their batch."""
+        return self.places * (self.batch_size * (1 + WAITING_BATCHES) if self.takes_many else 1)
+
+    def copy_with_batch_size(self, batch_size: int) -> FunctionSystem:
+        """Return the system with another size of its batches."""
+        identity = self.identity.removesuffix(format_batch_size(self.batch_size))
+        return replace(self, batch_size=batch_size, identity=identity + format_batch_size(batch_size))
+
+    @property
+    def takes_many(self) -> bool:
+        """Whether a function takes many texts or clips at once."""
+        return any(function.many for function in self.functions.values())
+
+    def extend_time(self, operation: str, expected_s: float) -> float:
+        """Return the seconds that a call may take: that of a function of many waits for those of its batch."""
+        return expected_s * (self.batch_size if self.resolve_function(operation).many else 1)
 
     def resolve_voice_name(self, id: str) -> str:  # noqa: A002 - the contract's name
         """Return the name of a voice."""

@@ -18,7 +18,13 @@ from speechlab.client._clock import SystemClock
 from speechlab.client._operations.call import Reply
 from speechlab.client._operations.recognition import Transcript, to_contract_fields
 from speechlab.client._operations.translation import Translation
-from speechlab.client._systems.functions import PERFORM, PacedClips, SystemFunction, check_fields
+from speechlab.client._systems.functions import (
+    BATCH_SUFFIX,
+    PERFORM,
+    PacedClips,
+    SystemFunction,
+    check_fields,
+)
 from speechlab.datasets import transcript_of
 from speechlab.errors import ContractError, EngineError, SpeechLabError
 
@@ -148,6 +154,20 @@ _ITERATORS: dict[str, Callable[[Any], Iterator[Any]]] = {
 }
 
 
+def _to_rows(call: FunctionCall, results: Any) -> list[Any]:
+    """Return the results of a batch as a list with one for each call."""
+    plain = isinstance(results, Iterable) and not isinstance(results, str | bytes | Mapping | AudioClip)
+    rows = list(results) if plain else None
+    if rows is not None and len(rows) == len(call.content):
+        return rows
+    given = f"{results!r:.60} ({type(results).__name__})" if rows is None else f"{len(rows):,} results"
+    what = "clips" if call.operation == "transcribe" else "texts"
+    raise ContractError(
+        f"the function of {call.operation}{BATCH_SUFFIX} returned {given} for {len(call.content):,} {what}; return a "
+        "list with one result for each, in their order"
+    )
+
+
 class FunctionRunner:
     """The functions of a system in one process; a factory is called at the first call, once."""
 
@@ -164,21 +184,50 @@ class FunctionRunner:
             result, timed = self._call_function(call)
             if inspect.isawaitable(result) or hasattr(result, "__aiter__"):
                 with asyncio.Runner() as runner:
-                    later = _iterate_async_pieces(call.operation, result)
+                    later = self._iterate_async_pieces(call, result)
                     while (piece := runner.run(_fetch_next_piece(later))) is not None:
                         yield timed(piece)
             else:
-                yield from map(timed, _ITERATORS[call.operation](result))
+                yield from map(timed, self._iterate_pieces_of(call, result))
             yield timed(None)
 
     async def iterate_pieces_on_loop(self, call: FunctionCall) -> AsyncIterator[Any]:
         """Yield the same for an async function, on the running event loop."""
         with self._convert_errors(call):
             result, timed = self._call_function(call)
-            async with aclosing(_iterate_async_pieces(call.operation, result)) as later:
+            async with aclosing(self._iterate_async_pieces(call, result)) as later:
                 async for piece in later:
                     yield timed(piece)
             yield timed(None)
+
+    def _iterate_pieces_of(self, call: FunctionCall, result: Any) -> Iterator[Any]:
+        """Yield the pieces of a result; of a batch, a list of them for each call, and its error, one of them None."""
+        if not call.many:
+            yield from _ITERATORS[call.operation](result)
+            return
+        for row in _to_rows(call, result):
+            try:
+                with self._convert_errors(call):
+                    if isinstance(row, Exception):
+                        raise row
+                    pieces = list(_ITERATORS[call.operation](row))
+            except SpeechLabError as error:
+                yield None, error.with_traceback(None)
+            else:
+                yield pieces, None
+
+    async def _iterate_async_pieces(self, call: FunctionCall, result: Any) -> AsyncGenerator[Any, None]:
+        """Yield the pieces of what an async function returns, or of what it yields."""
+        result = await result if inspect.isawaitable(result) else result
+        if hasattr(result, "__aiter__") and (call.operation == "transcribe" or call.many):
+            result = [piece async for piece in result]
+        if not hasattr(result, "__aiter__"):
+            for piece in self._iterate_pieces_of(call, result):
+                yield piece
+            return
+        async for each in result:
+            for piece in _ITERATORS[call.operation](each):
+                yield piece
 
     def _call_function(self, call: FunctionCall) -> tuple[Any, Callable[[Any], Any]]:
         """Call a function; return its result, and a callback that adds times to pieces, or returns the seconds."""
@@ -187,7 +236,7 @@ class FunctionRunner:
                 registered = self._functions[call.operation]
                 function = registered.given() if registered.makes else registered.given
                 if registered.takes is None:
-                    registered = SystemFunction.from_callable(call.operation, function)
+                    registered = SystemFunction.from_callable(call.operation, function, many=registered.many)
                 self._made[call.operation] = function, registered.takes or frozenset()
             function, takes = self._made[call.operation]
         fields: dict[str, Any] = {}
@@ -236,20 +285,6 @@ def _is_task_canceled() -> bool:
     except RuntimeError:  # a thread without a loop
         return False
     return task is not None and task.cancelling() > 0
-
-
-async def _iterate_async_pieces(operation: str, result: Any) -> AsyncGenerator[Any, None]:
-    """Yield the pieces of what an async function returns, or of what it yields."""
-    result = await result if inspect.isawaitable(result) else result
-    if hasattr(result, "__aiter__") and operation == "transcribe":
-        result = [piece async for piece in result]
-    if not hasattr(result, "__aiter__"):
-        for piece in _ITERATORS[operation](result):
-            yield piece
-        return
-    async for each in result:
-        for piece in _ITERATORS[operation](each):
-            yield piece
 
 
 async def _fetch_next_piece(pieces: AsyncIterator[Any]) -> Any:

@@ -128,6 +128,7 @@ def build_call(system: FunctionSystem, operation: Operation[Any], timeout: float
         queue, kind = "tts", str(expect_speech(system, operation).format)
         fields["voice"] = system.resolve_voice_name(_get_voice_id(operation))
     streams = operation.stream and not isinstance(operation, Transcribe)
+    expected_s = system.extend_time(what, expected_s)
     limits = build_timeouts(operation.resolve_timeout(timeout), expected_s, stream=streams)
     if PERFORM in system.functions:
         what = PERFORM

@@ -11,9 +11,10 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from typing import IO, TYPE_CHECKING, Any
 
+from speechlab.client._systems.gathering import CallGatherer
 from speechlab.client._systems.performing import FunctionRunner
 from speechlab.errors import ConfigurationError, EngineError, SpeechLabError
 
@@ -134,9 +135,32 @@ class Workers:
         self._places = asyncio.Semaphore(system.places)
         self._idle: list[_Runner] = []
         self._all: set[_Runner] = set()
+        self._gatherers = {
+            operation: CallGatherer(
+                self._run_call,
+                batch_size=system.batch_size,
+                max_wait_s=system.max_wait_s,
+                workers=system.places,
+            )
+            for operation, function in system.functions.items()
+            if function.many
+        }
 
     async def iterate_pieces(self, call: FunctionCall) -> AsyncGenerator[Any, None]:
         """Yield the pieces of a result as they come, and then its seconds."""
+        gatherer = self._gatherers.get(call.operation)
+        if gatherer is None:
+            async with aclosing(self._run_call(call)) as pieces:
+                async for piece in pieces:
+                    yield piece
+            return
+        row, seconds = await gatherer.call(call)
+        for piece in row:
+            yield piece
+        yield seconds
+
+    async def _run_call(self, call: FunctionCall) -> AsyncGenerator[Any, None]:
+        """Yield the same for a call, or a batch of calls, of a worker."""
         async with self._places:
             if not self._system.processes and self._system.resolve_function(call.operation).is_async:
                 async for piece in self._loaded.iterate_pieces_on_loop(call):
@@ -174,6 +198,8 @@ class Workers:
 
     async def close(self) -> None:
         """End all threads and processes."""
+        for gatherer in self._gatherers.values():
+            gatherer.close()
         workers, self._all = self._all, set()
         self._idle.clear()
         await asyncio.to_thread(_stop_all, workers)

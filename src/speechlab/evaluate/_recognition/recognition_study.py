@@ -32,6 +32,7 @@ from speechlab.evaluate._recognition.recognition_measures import (
 from speechlab.evaluate._recognition.recognition_report import build_recognition_report
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.batch_sizes import OtherBatches
 from speechlab.evaluate._speech.blocks import BLOCK, Blocks, group_rows_into_blocks
 from speechlab.evaluate._speech.costs import HOURS, resolve_prices
 from speechlab.evaluate._speech.drift import describe_recognition_changes
@@ -43,6 +44,7 @@ from speechlab.evaluate._speech.scorers import (
     ensure_open_store,
 )
 from speechlab.evaluate._speech.speech_rows import (
+    HEAR,
     SPEAK,
     build_existing_rows,
     build_failed_rows,
@@ -111,6 +113,7 @@ def recognition(
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
     stream: bool = False,
+    other_batch_size: int | None = None,
     margin: float = MARGIN,
     baseline: str | None = None,
     prices: Price | Mapping[str, Price] | None = None,
@@ -175,6 +178,8 @@ def recognition(
             that can (``sl.system(…, transcribe_stream=f)``). Those that recognize whole recordings, too, do both, as
             the systems *streamed* and *whole*. The report has the times to the first and to the final text, and how
             often texts change. As many are streamed at once as the system and ``concurrency`` allow.
+        other_batch_size: Size of batches with which the functions of systems in batches (``sl.system(…,
+            transcribe_batch=f)``) are asked again. ``report.notes`` say how many texts that changes.
         margin: Difference of error rates, in points (of 100), within which systems are level: the answer says so if
             the 95% interval of their difference lies inside.
         baseline: The system that is in use. The answer is to keep it where no other is shown to be better.
@@ -200,6 +205,7 @@ def recognition(
     systems = build_systems(lab, settings, existing, stream=stream, options=options)
     outputs = {f"{EXISTING_PREFIX}{column}": frame[column].tolist() for column in existing.values()}
     frame = _drop_earlier_results(frame, existing)
+    others = OtherBatches({system.name: (system.lab, system.options) for system in systems}, other_batch_size)
     several, streams = len(systems) > 1, any(system.is_streaming for system in systems)
     conditions = build_conditions(noise_db, band_hz)
     silent_count = check_count("speechless", speechless, "recordings of each kind, or 0 for none")
@@ -226,6 +232,13 @@ def recognition(
     callable_systems = [system for system in systems if system.lab is not None]
     announce_estimate(progress, "recognize", recordings=rows["duration_s"].tolist() * len(callable_systems))
     by_system, unreachable = _request_transcripts(systems, rows, language, run)
+    changes = others.describe_changes(
+        by_system,
+        f"{HEAR}hypothesis",
+        lambda asked: recognize_rows_in_turns(
+            asked, rows, language, needed=False, **run.to_batch_arguments("transcribe", "other batches")
+        ),
+    )
     reached = [system for system in callable_systems if system.name not in unreachable]
     calls, untimed = _time_systems(reached, rows, text, language, clock)
     transcripts = _stack_tables(by_system, count)
@@ -242,7 +255,7 @@ def recognition(
     if len(silent):
         of_silence, _ = _request_transcripts(reached, silent, "language", run, needed=False)
         silent = collect_silence_transcripts(silent, of_silence)
-    notes = [*describe_unreachable_services(unreachable), *untimed]
+    notes = [*describe_unreachable_services(unreachable), *untimed, *changes]
     notes += [*_list_missing_score_notes(unknown, count, scored, text), *unscored, *blocks.notes]
     notes += describe_recognition_changes(scored, transcripts, language)
     warn_failures(scored)

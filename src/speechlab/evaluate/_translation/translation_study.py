@@ -13,6 +13,7 @@ from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
+from speechlab.evaluate._speech.batch_sizes import OtherBatches
 from speechlab.evaluate._speech.costs import CHARACTERS, resolve_prices
 from speechlab.evaluate._speech.drift import describe_days, describe_drift, describe_time_drift
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX, Scorer, check_user_functions
@@ -81,6 +82,7 @@ def translation(
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     glossary: Mapping[str, str | Sequence[str]] | Sequence[str] = (),
     back: bool = False,
+    other_batch_size: int | None = None,
     scorers: Mapping[str, Scorer] | None = None,
     margin: float = MARGIN,
     baseline: str | None = None,
@@ -120,6 +122,8 @@ def translation(
         glossary: Terms that must be kept: a list of terms that stay unchanged, or for each source term its accepted
             translations, as in ``{"会議室": ["meeting room", "conference room"]}``.
         back: Whether translations are translated back.
+        other_batch_size: Size of batches with which the functions of systems in batches (``sl.system(…,
+            translate_batch=f)``) are asked again. ``report.notes`` say how many texts that changes.
         scorers: Functions by name from the lists of texts, translations and references to one number for each, as for
             COMET. ``{"comet": f}`` gives the column ``score_comet``, and its mean in the summary. Without references,
             the third list is empty texts. Answers are kept in the store by the name and the texts: give a changed
@@ -157,11 +161,17 @@ def translation(
     terms = to_glossary(glossary)
     clock = build_timing_plan(speed, speed_concurrency, "texts, or 0 for none", progress)
     systems = combine_services_and_settings(lab, settings, options, _SETTINGS, existing, back=back)
+    others = OtherBatches(systems, other_batch_size)
     several = len(systems) + len(existing) > 1 or (bool(systems) and "" not in systems)
     claims = check_margin_and_baseline(margin, baseline, [*systems, *existing])
     claims |= resolve_prices(prices, [*systems, *existing], CHARACTERS)
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     by_system, unreachable = _request_translations(systems, frame, columns, run)
+    changes = others.describe_changes(
+        by_system,
+        "translation",
+        lambda asked: _translate_in_turns(asked, frame, columns, run, "other batches"),
+    )
     batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}
     by_system |= {
         name: frame.assign(translation=texts, processing_s=float("nan"), **to_status_columns(texts))
@@ -187,7 +197,7 @@ def translation(
     calls, untimed = time_or_explain(
         lambda: time_translations(reached, frame, columns, clock), build_empty_stream_table()
     )
-    notes = [*unscored, *describe_unreachable_services(unreachable)]
+    notes = [*unscored, *changes, *describe_unreachable_services(unreachable)]
     notes += [] if reference else _list_missing_reference_notes(systems, back=back)
     notes += [*_list_notes_on_way_back(lost), *untimed, *_list_notes_on_time(table, columns)]
     recorded = {"systems": [*systems, *existing] if several else [], "glossary": terms, **claims}
@@ -247,12 +257,24 @@ def _request_translations(
     ]
     if plans:
         announce_estimate(run.progress, "translate", plans)
-    how = run.to_batch_arguments("translate")
+    return _translate_in_turns(systems, rows, columns, run)
+
+
+def _translate_in_turns(
+    systems: Mapping[str, tuple[Client, dict[str, Any]]],
+    rows: pd.DataFrame,
+    columns: Columns,
+    run: RunOptions,
+    detail: str = "",
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Have each system translate; also the reasons of those that could not be asked."""
+    how = run.to_batch_arguments("translate", detail)
     return process_in_turns(
         {
             name: _build_request(client, rows, columns, {**how, **arguments})
             for name, (client, arguments) in systems.items()
-        }
+        },
+        needed=not detail,
     )
 
 

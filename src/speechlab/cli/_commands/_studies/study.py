@@ -116,6 +116,8 @@ _SPECIAL_OPTIONS = [
     ("groups", str, "--groups", "COLUMN|none", """Column of recordings that belong together, such as those of one
     speaker, and count as one; none takes each row for itself."""),
 ]  # fmt: skip
+# Arguments about systems of functions, which a command line has not.
+_OF_FUNCTIONS = ("stream", "other_batch_size")
 # Options of studies of voices, whose recordings may exist.
 _RECORDING_OPTIONS = [
     ("audio_column", str | None, "--audio-column", "COLUMN", """Recordings that exist, in place of voices that speak:
@@ -162,7 +164,7 @@ def build_study_command(name: str, perform: Callable[..., Any]) -> Any:
             options.append(option(parameter.name, str | None, None, help=text))
         elif special:
             options.append(_build_option_parameter(special, default=parameter.default))
-        elif parameter.name not in {*columns, "audio", "voice", "seed", "stream"} and (
+        elif parameter.name not in {*columns, "audio", "voice", "seed", *_OF_FUNCTIONS} and (
             plain_option := to_option(parameter, text)
         ):
             options.append(plain_option)

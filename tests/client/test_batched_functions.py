@@ -1,0 +1,297 @@
+"""Functions that take many calls at once: what they get, and that each row has its own result, error and time."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import speechlab as sl
+from speechlab import batch
+from speechlab.errors import (
+    APITimeoutError,
+    ConfigurationError,
+    EngineError,
+    InvalidRequestError,
+    RateLimitError,
+)
+from speechlab.store import Store
+from support.functions import die_of_short_clips, spoken
+
+RATE = 8_000
+LANGS = {"source_lang": "en", "target_lang": "ja"}
+FULL = {"max_wait_s": 60}  # batches begin only once they are full
+
+
+def texts(count):
+    return pd.DataFrame({"text": ["x" * (number % 17) + f" {number}" for number in range(count)]})
+
+
+def reverse_all(given, calls=None):
+    if calls is not None:
+        calls.append(list(given))
+    return [text[::-1] for text in given]
+
+
+def translate(table, lab, store, **options):
+    return batch.translate(table, lab, **LANGS, store=store, progress=False, **options)
+
+
+def test_rows_are_gathered_with_others_of_their_length(tmp_path):
+    calls = []
+    table = texts(100)
+    with sl.system(
+        "many", translate_batch=lambda rows: reverse_all(rows, calls), version="1", batch_size=20, **FULL
+    ) as lab:
+        made = translate(table, lab, tmp_path)
+        assert made["translation"].tolist() == [text[::-1] for text in table["text"]]
+        assert len(calls) == 5
+        assert all(sorted(call, key=len, reverse=True) == call for call in calls)
+        assert np.median([len(call[0]) - len(call[-1]) for call in calls]) < 12
+        again = translate(table, lab, tmp_path)
+    assert again["status"].tolist() == ["cached"] * 100
+    assert len(calls) == 5
+
+
+def test_calls_of_a_batch_have_the_same_fields(tmp_path):
+    calls = []
+
+    def heard(clips, language=None):
+        calls.append(language)
+        return [f"{clip.frames} in {language}" for clip in clips]
+
+    table = pd.DataFrame(
+        {
+            "audio": [sl.AudioClip([0.1] * (100 + number), RATE) for number in range(20)],
+            "language": ["en", "ja"] * 10,
+        }
+    )
+    with sl.system("many", transcribe_batch=heard, version="1", batch_size=10, **FULL) as lab:
+        made = batch.transcribe(table, lab, language="language", store=tmp_path, progress=False)
+    assert made["hypothesis"][5] == "105 in ja"
+    assert sorted(calls) == ["en", "ja"]
+    with sl.system("many", transcribe_batch=heard, version="1") as lab:
+        assert lab.transcribe(table["audio"][0], language="zh").text == "100 in zh"  # after a moment, alone
+
+
+def test_a_row_that_spoils_its_batch_fails_alone(tmp_path):
+    calls = []
+
+    def fragile(rows):
+        reverse_all(rows, calls)
+        if any(text.endswith(" 7") for text in rows):
+            raise ValueError("no such text")
+        return reverse_all(rows)
+
+    table = texts(64)
+    with sl.system("many", translate_batch=fragile, version="1", batch_size=32, **FULL) as lab:
+        made = translate(table, lab, tmp_path)
+    assert made["status"].tolist() == ["error" if number == 7 else "ok" for number in range(64)]
+    assert (
+        "translate of 'many' failed: ValueError: no such text (test_batched_functions.py" in made["error"][7]
+    )
+    assert made["translation"][8] == table["text"][8][::-1]
+    assert len(calls) == 2 + 2 * 5  # halves of 32, down to one
+    with Store(tmp_path) as store:
+        assert 'raise ValueError("no such text")' in store.attempts(made["key"][7])[0].error
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        (lambda rows: rows[1:], "returned 9 results for 10 texts; return a list with one result for each"),
+        (lambda rows: "one text", r"returned 'one text' \(str\) for 10 texts"),
+        (lambda rows: None, r"returned None \(NoneType\)"),
+    ],
+)
+def test_another_number_of_results_is_an_error_of_these_rows(result, words, tmp_path):
+    with sl.system("many", translate_batch=result, version="1", batch_size=10, **FULL) as lab:
+        made = translate(texts(10), lab, tmp_path)
+        assert made["error"].str.contains(words).all()
+
+
+def test_a_result_may_be_an_error_or_no_result(tmp_path):
+    def mixed(rows):
+        return [ValueError("bad") if text[-1] == "3" else 5 if text[-1] == "4" else text for text in rows]
+
+    with sl.system("many", translate_batch=mixed, version="1") as lab:
+        made = translate(texts(6), lab, tmp_path)
+    assert made["status"].tolist() == ["ok", "ok", "ok", "error", "error", "ok"]
+    assert "failed: ValueError: bad" in made["error"][3]
+    assert "returned 5 (int); return a text" in made["error"][4]
+
+
+def test_a_batch_may_say_later(tmp_path):
+    calls = []
+
+    def busy(rows):
+        if len(calls) < 2:
+            calls.append(len(rows))
+            raise RateLimitError("later", status=429, retry_after_s=0.01)
+        return reverse_all(rows)
+
+    with sl.system("many", translate_batch=busy, version="1") as lab:
+        made = translate(texts(8), lab, tmp_path)
+    assert made["status"].tolist() == ["ok"] * 8
+    assert made["attempts"].max() >= 2
+
+
+def test_each_call_has_its_share_of_the_time(tmp_path):
+    def slow(clips):
+        time.sleep(0.1)
+        return ["a" for _ in clips]
+
+    clips = pd.DataFrame({"audio": [sl.AudioClip([0.1] * number, RATE) for number in (90, 100)]})
+    with sl.system("many", transcribe_batch=slow, version="1", batch_size=2, **FULL) as lab:
+        made = batch.transcribe(clips, lab, store=tmp_path, progress=False)
+    assert made["latency_s"].min() >= 0.1
+    assert made["processing_s"].nunique() == 1
+    assert 0.05 <= made["processing_s"][0] <= made["latency_s"].max() / 2
+
+
+@pytest.mark.parametrize("form", ["coroutine", "generator"])
+def test_async_functions_of_many(form, tmp_path):
+    async def coroutine(rows):
+        await asyncio.sleep(0)
+        return reverse_all(rows)
+
+    async def generator(rows):
+        for row in reverse_all(rows):
+            yield row
+
+    with sl.system(
+        "many", translate_batch={"coroutine": coroutine, "generator": generator}[form], version=form
+    ) as lab:
+        assert translate(texts(5), lab, tmp_path)["translation"][3] == "3 xxx"
+
+
+def test_speech_of_many_voices_and_its_streams(tmp_path):
+    def speak(rows, voice):
+        return [spoken(row, voice) for row in rows]
+
+    with sl.system("many", synthesize_batch=speak, voices=["anna", "bert"], version="1") as lab:
+        made = batch.synthesize(
+            texts(6).assign(voice=["anna", "bert"] * 3), lab, store=tmp_path, progress=False
+        )
+        assert made["status"].tolist() == ["ok"] * 6
+        with lab.stream_speech("a bc", voice="anna") as stream:
+            assert stream.collect().duration_s == pytest.approx(
+                lab.synthesize("a bc", voice="anna").duration_s
+            )
+
+
+def test_a_hang_ends_at_the_timeout_and_the_next_call_goes_on():
+    free = threading.Event()
+
+    def hanging(rows):
+        if "hang" in rows:
+            free.wait(60)
+        return reverse_all(rows)
+
+    try:
+        with sl.system("many", translate_batch=hanging, version="1", timeout=0.3) as lab:
+            with pytest.raises(APITimeoutError, match=r"time of 0.3 s was up"):
+                lab.translate("hang", **LANGS)
+            assert lab.with_options(timeout=60).translate("abc", **LANGS).text == "cba"
+    finally:
+        free.set()
+
+
+def test_a_call_that_is_canceled_leaves_the_others():
+    begun, free = threading.Event(), threading.Event()
+    given = []
+
+    def waiting(rows):
+        given.append(sorted(rows))
+        begun.set()
+        free.wait(60)
+        return reverse_all(rows)
+
+    async def main(settings):
+        async with sl.AsyncClient.from_settings(settings) as lab:
+            return await work(lab)
+
+    async def work(lab):
+        calls = [asyncio.ensure_future(lab.translate(text, **LANGS)) for text in ("ab", "cd", "ef")]
+        assert await asyncio.to_thread(begun.wait, 60)
+        later = asyncio.ensure_future(lab.translate("gh", **LANGS))
+        await asyncio.sleep(0.01)
+        for call in (calls[0], later):  # one in its batch, one that waits
+            call.cancel()
+        await asyncio.sleep(0.01)
+        free.set()
+        return [str(one) for one in await asyncio.gather(*calls[1:])]
+
+    with sl.system("many", translate_batch=waiting, version="1", max_wait_s=0.02) as lab:
+        assert asyncio.run(main(lab._async._settings)) == ["dc", "fe"]
+    assert given == [["ab", "cd", "ef"]]
+
+
+@pytest.mark.slow
+def test_a_row_that_kills_its_process_fails_alone(tmp_path):
+    table = pd.DataFrame({"audio": [sl.AudioClip([0.1] * number, RATE) for number in (50, 800, 900, 1_000)]})
+    with sl.system("many", transcribe_batch=die_of_short_clips, version="1", processes=1) as lab:
+        made = batch.transcribe(table, lab, store=tmp_path, progress=False)
+    assert made["status"].tolist() == ["error", "ok", "ok", "ok"]
+    assert "exit code 7" in made["error"][0]
+
+
+def test_the_size_of_batches_is_part_of_the_key(tmp_path):
+    calls = []
+    for size in (4, 2, 4):
+        with sl.system(
+            "many", translate_batch=lambda rows: reverse_all(rows, calls), version="1", batch_size=size
+        ) as lab:
+            translate(texts(4), lab, tmp_path)
+    assert [len(call) for call in calls] == [4, 2, 2]
+
+
+def test_what_cannot_be_a_function_of_many():
+    for given, words in (
+        ({"translate_batch": 3}, "translate_batch is 3"),
+        ({"translate_batch": reverse_all, "translate": reverse_all}, "both translate and translate_batch"),
+        (
+            {"translate_batch": reverse_all, "batch_size": 0},
+            "batch_size is 0; give a whole number of at least 1",
+        ),
+        ({"translate_batch": reverse_all, "max_wait_s": -1}, "max_wait_s is -1"),
+    ):
+        with pytest.raises(ConfigurationError, match=words):
+            sl.system("many", **given, version="1")
+
+
+def test_an_error_of_one_call_is_its_own():
+    def broken(rows):
+        raise OSError("out of memory")
+
+    with sl.system("many", translate_batch=broken, version="1") as lab:
+        for _ in range(2):
+            with pytest.raises(EngineError, match="OSError: out of memory") as caught:
+                lab.translate("a", **LANGS)
+            assert isinstance(caught.value.__cause__, OSError)
+
+
+def test_a_study_says_how_many_texts_the_batch_size_changes(tmp_path):
+    def padded(rows):
+        return [row[::-1] + ("." if row != rows[0] and row[-1] in "24" else "") for row in rows]
+
+    table = texts(6).assign(source_lang="en", target_lang="ja")
+    how = {"store": tmp_path, "progress": False}
+    with sl.system("many", translate_batch=padded, version="1") as lab:
+        report = sl.evaluate.translation(lab, table, other_batch_size=1, **how)
+        plain = sl.evaluate.translation(lab, table, **how)
+        with pytest.raises(InvalidRequestError, match="needs a function in batches of another size"):
+            sl.evaluate.translation(lab, table, other_batch_size=32, **how)
+    assert "2 of 6 texts change in batches of 1." in report.notes
+    assert not any("batches" in note for note in plain.notes)
+    clips = [sl.AudioClip([0.1] * number, RATE) for number in (800, 900, 1_000)]
+    table = pd.DataFrame({"audio": clips, "text": "a", "language": "en"})
+    with sl.system(
+        "many", transcribe_batch=lambda given: ["a b"[: len(given)] for _ in given], version="1"
+    ) as lab:
+        report = sl.evaluate.recognition(lab, table, other_batch_size=1, **how)
+    assert "3 of 3 texts change in batches of 1." in report.notes
