@@ -288,7 +288,7 @@ export class PlayerView extends View {
     ui.part.disabled = !selection;
     ui.part.textContent = selection ? `Play ${clock(selection[0])} – ${clock(selection[1])}` : "Play selection";
     // As wide without a selection, so that the segments below it stay where they are at the first click.
-    ui.part.style.minWidth = `${2 * clock(this.duration).length + 10}ch`;
+    ui.part.style.minWidth = `${2 * clock(this.duration).length + 8}ch`;
     ui.loop.setAttribute("aria-pressed", String(model.get("loop")));
     ui.spectrogram.setAttribute("aria-pressed", String(model.get("spectrogram")));
     for (const [index, button] of ui.choice.querySelectorAll("button").entries()) {

@@ -13,7 +13,7 @@ class Pace {
     if (performance.now() - this.begun < PART_MS) return;
     await new Promise((resolve) => {
       const { port1, port2 } = new MessageChannel(); // a timer waits for four milliseconds more
-      port1.onmessage = resolve;
+      port1.onmessage = () => (port1.close(), resolve(null));
       port2.postMessage(null);
     });
     this.begun = performance.now();
@@ -34,7 +34,13 @@ async function mergeTexts(first, second, pace) {
 /** The rank of each text, the same for texts that are ordered alike, and -1 for none. @param {(string | null)[]} cells */
 export async function rankTexts(cells) {
   const pace = new Pace();
-  const texts = /** @type {string[]} */ ([...new Set(cells)].filter((cell) => cell !== null));
+  /** The ranks of the texts, once these are ordered. @type {Map<string | null, number>} */
+  const ranks = new Map();
+  for (const [row, cell] of cells.entries()) {
+    if (cell !== null) ranks.set(cell, 0);
+    if (row % PART === 0) await pace.rest();
+  }
+  const texts = /** @type {string[]} */ ([...ranks.keys()]);
   let parts = [];
   for (let start = 0; start < texts.length; start += PART) {
     parts.push(texts.slice(start, start + PART).sort(collator.compare));
@@ -47,15 +53,18 @@ export async function rankTexts(cells) {
     }
     parts = pairs;
   }
-  /** @type {Map<string | null, number>} */
-  const ranks = new Map([[null, -1]]);
   let rank = -1;
   for (const [at, text] of (parts[0] ?? []).entries()) {
     if (!at || collator.compare(parts[0][at - 1], text)) rank += 1;
     ranks.set(text, rank);
     if (at % PART === 0) await pace.rest();
   }
-  return Int32Array.from(cells, (cell) => ranks.get(cell) ?? -1);
+  const ranked = new Int32Array(cells.length);
+  for (const [row, cell] of cells.entries()) {
+    ranked[row] = ranks.get(cell) ?? -1;
+    if (row % PART === 0) await pace.rest();
+  }
+  return ranked;
 }
 
 /** Orders rows by their ranks; rows without one come last. @param {number[]} rows @param {Int32Array} ranks @param {boolean} down */
