@@ -37,6 +37,7 @@ EXTRAS: dict[str, str] = {
     "s3fs": "remote",
     "python_socks": "socks",
     "socksio": "socks",
+    "sherpa_onnx": "sherpa",
     "starlette": "local",
     "sudachipy": "ja",
     "uvicorn": "local",

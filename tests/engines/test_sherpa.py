@@ -1,0 +1,250 @@
+"""Models for sherpa-onnx from a folder: tiny ones that are right, and folders that are wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+
+import numpy as np
+import psutil
+import pytest
+
+from speechlab.engines import RecognitionOptions, Recognizer, Synthesizer, create
+from speechlab.engines._recognition.decoding import Span
+from speechlab.engines._sherpa import recognizer as recognizer_module
+from speechlab.engines._sherpa.phonemes import read_text, select_known
+from speechlab.engines._speech.phonemes import ReadHere
+from speechlab.errors import ConfigurationError, EngineError, MissingDependencyError, ModelError
+from support.tiny_onnx import (
+    FLOAT,
+    RATE,
+    model,
+    value,
+    write_hum_voice,
+    write_piper_voice,
+    write_tone_recognizer,
+)
+
+SPEECH = [Span(1.0, 2.2), Span(3.2, 4.2)]
+EXACT = RecognitionOptions(
+    vad="segments", min_segment_duration=0, segment_padding=0, initial_segment_padding_ms=0, speech_pad_ms=0
+)
+
+
+def tone(hertz, seconds):
+    times = np.arange(round(seconds * RATE)) / RATE
+    return (0.3 * np.hanning(len(times)) * np.sin(2 * np.pi * hertz * times)).astype(np.float32)
+
+
+def silence(seconds):
+    return np.zeros(round(seconds * RATE), dtype=np.float32)
+
+
+SOUND = np.concatenate(
+    [silence(1), tone(500, 0.5), silence(0.2), tone(2_000, 0.5), silence(1), tone(500, 1), silence(1)]
+)
+
+
+@pytest.fixture(scope="module")
+def ears(tmp_path_factory):
+    pytest.importorskip("sherpa_onnx")
+    folder = write_tone_recognizer(tmp_path_factory.mktemp("sherpa") / "nemo-ctc-de-2026")
+    with pytest.MonkeyPatch.context() as patch:
+        # Tones are no speech: the detector would hear nothing.
+        patch.setattr(recognizer_module, "find_speech", lambda samples, gap_ms: SPEECH)
+        engine = create("sherpa", model=str(folder))
+        yield engine
+        engine.close()
+
+
+@pytest.fixture(scope="module")
+def hum(tmp_path_factory):
+    pytest.importorskip("sherpa_onnx")
+    engine = create("sherpa-voice", model=str(write_piper_voice(tmp_path_factory.mktemp("piper"))))
+    yield engine
+    engine.close()
+
+
+def test_a_recognizer_knows_its_languages_and_recognizes(ears):
+    assert isinstance(ears, Recognizer)
+    assert (ears.model, ears.languages) == ("nemo-ctc-de-2026", ("de",))
+    heard = ears.recognize(SOUND, RecognitionOptions(language="de"))
+    assert (heard.text, heard.language, heard.segments) == ("low high low", "de", ())
+    with pytest.raises(EngineError, match="choose one of: de"):
+        ears.recognize(SOUND, RecognitionOptions(language="en"))
+
+
+def test_its_segments_have_the_words_of_their_times(ears):
+    segments = ears.recognize(SOUND, EXACT).segments
+    assert [(part.start, part.end, part.text) for part in segments] == [
+        (1.0, 2.2, "low high"),
+        (3.2, 4.2, "low"),
+    ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_crash_is_reported_and_the_next_call_works(ears):
+    ears.load()
+    child = next(each for each in psutil.Process().children() if "_sherpa.child" in " ".join(each.cmdline()))
+    child.suspend()  # so that it crashes while it works
+    crash = threading.Timer(0.1, lambda: (child.send_signal(signal.SIGSEGV), child.resume()))
+    crash.start()
+    with pytest.raises(EngineError, match=r"crashed \(SIGSEGV\)"):
+        ears.recognize(SOUND, RecognitionOptions())
+    assert ears.recognize(SOUND, RecognitionOptions()).text == "low high low"
+
+
+def test_a_model_that_the_library_cannot_load_says_why(tmp_path):
+    pytest.importorskip("sherpa_onnx")
+    folder = write_tone_recognizer(tmp_path / "ctc-de")
+    bad = model(value(11, "audio_signal", FLOAT, "BCT") + value(12, "nothing", FLOAT, "B"), {
+        "model_type": "EncDecCTCModelBPE", "vocab_size": "3", "subsampling_factor": "1"})  # fmt: skip
+    (folder / "model.onnx").write_bytes(bad)
+    with pytest.raises(
+        ModelError, match=r"ctc-de cannot be loaded: sherpa-onnx .*check or replace its files"
+    ):
+        create("sherpa", model=str(folder)).load()
+
+
+def write_stub(folder, *names, metadata=None, inputs=()):
+    folder.mkdir()
+    graph = b"".join(value(11, name, FLOAT, "B") for name in inputs) + value(12, "y", FLOAT, "B")
+    for name in names:
+        content = model(graph, metadata or {}) if name.endswith(".onnx") else b"a 0\n"
+        (folder / name).write_bytes(content)
+    return folder
+
+
+TRANSDUCER = ("encoder.onnx", "decoder.onnx", "joiner.onnx", "tokens.txt")
+
+
+@pytest.mark.parametrize(
+    ("names", "metadata", "inputs", "reason"),
+    [
+        (("readme.md",), {}, (), "has no .onnx file; it has readme.md"),
+        (TRANSDUCER[1:], {}, (), "a transducer model, but lacks …encoder….onnx; it has decoder.onnx"),
+        (TRANSDUCER[:3], {}, (), "lacks tokens.txt"),
+        (("tiny-encoder.onnx", "tiny-tokens.txt"), {}, (), "a Whisper model, but lacks …decoder….onnx"),
+        (TRANSDUCER, {"model_type": "zipformer2"}, ("x", "cached_key_0"), "is a streaming model"),
+        (TRANSDUCER, {"model_type": "EncDecRNNTBPEModel"}, (), "lacks the metadata vocab_size, subsampling_factor"),
+        (("model.onnx", "tokens.txt"), {"model_type": "vits"}, (), "its model_type is 'vits'"),
+        (("model.onnx", "tokens.txt"), {}, (), "states no model_type"),
+        (("model.onnx",), {"model_type": "zipformer2_ctc"}, (), "lacks tokens.txt, the symbols"),
+    ],
+)  # fmt: skip
+def test_a_folder_of_no_recognizer_says_what_is_wrong(names, metadata, inputs, reason, tmp_path):
+    folder = write_stub(tmp_path / "x-en", *names, metadata=metadata, inputs=inputs)
+    with pytest.raises(ModelError, match=reason):
+        create("sherpa", model=str(folder))
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
+        (b"<html>404</html>", "is no complete ONNX file"),
+        (b"", "is no complete ONNX file"),
+        (None, "is no complete ONNX file"),
+    ],
+)
+def test_a_damaged_file_is_refused_before_it_is_loaded(content, reason, tmp_path):
+    folder = write_tone_recognizer(tmp_path / "ctc-de")
+    whole = (folder / "model.onnx").read_bytes()
+    (folder / "model.onnx").write_bytes(whole[: len(whole) // 2] if content is None else content)
+    with pytest.raises(ModelError, match=reason):
+        create("sherpa", model=str(folder))
+
+
+def test_languages_are_stated_named_or_given(tmp_path):
+    folder = write_tone_recognizer(tmp_path / "some-model")
+    with pytest.raises(ConfigurationError, match=r"give the option languages, such as languages=\['de'\]"):
+        create("sherpa", model=str(folder))
+    assert create("sherpa", model=str(folder), languages=["sw"]).languages == ("sw",)
+    named = shutil.copytree(folder, tmp_path / "sherpa-onnx-nemo-parakeet-tdt-0.6b-v3-int8")
+    assert "de" in create("sherpa", model=str(named)).languages
+    sense = {
+        "model_type": "sense_voice_ctc",
+        "lang_auto": "0",
+        "lang_zh": "3",
+        "lang_ko": "12",
+    } | dict.fromkeys(
+        ("vocab_size", "lfr_window_size", "lfr_window_shift", "normalize_samples", "neg_mean", "inv_stddev"),
+        "1",
+    )
+    assert create(
+        "sherpa", model=str(write_stub(tmp_path / "sense", "model.onnx", "tokens.txt", metadata=sense))
+    ).languages == ("zh", "ko")
+
+
+def test_a_voice_of_piper_speaks_with_its_names(hum):
+    assert isinstance(hum, Synthesizer)
+    assert (hum.model, hum.sample_rate) == ("de_DE-hum-low", RATE)
+    assert [(voice.name, voice.languages) for voice in hum.voices] == [("anna", ("de",)), ("emil", ("de",))]
+    anna, emil = (np.concatenate(list(hum.synthesize("Grüße.", name))) for name in ("anna", "emil"))
+    # ^ and $, and six letters, each with a pad: 15 numbers, of which the first is soft.
+    assert [len(anna), len(emil)] == pytest.approx([1.5 * RATE] * 2, abs=0.25 * RATE)
+    assert np.abs(emil).max() == pytest.approx(2 * np.abs(anna).max(), rel=0.01)
+    with pytest.raises(EngineError, match="it has: anna, emil"):
+        list(hum.synthesize("Hallo.", "otto"))
+
+
+def test_a_voice_that_reads_letters_speaks(tmp_path):
+    pytest.importorskip("sherpa_onnx")
+    engine = create("sherpa-voice", model=str(write_hum_voice(tmp_path / "hum")))
+    assert [(voice.name, voice.languages) for voice in engine.voices] == [
+        ("speaker-0", ("de",)),
+        ("speaker-1", ("de",)),
+    ]
+    first, second = engine.synthesize("Guten Morgen, liebe Leute. Die Sonne scheint.", "speaker-1")
+    assert min(len(first), len(second)) > RATE
+    engine.close()
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"sample_rate": "-"}, "lacks the metadata sample_rate"),
+        ({"sample_rate": "fast"}, "sample_rate='fast', which is no number"),
+        ({"model_type": "kokoro"}, "a Kokoro voice, but lacks voices.bin"),
+        ({"model_type": "matcha-tts"}, "a Matcha voice, but lacks a vocoder"),
+        ({"model_type": "whisper"}, "is no voice that is known here: its model_type is 'whisper'"),
+        ({"n_speakers": "99999999"}, "at most 10,000"),
+    ],
+)
+def test_a_folder_of_no_voice_says_what_is_wrong(changed, reason, tmp_path):
+    with pytest.raises(ModelError, match=reason):
+        create("sherpa-voice", model=str(write_hum_voice(tmp_path / "hum", **changed)))
+
+
+def test_a_wrong_configuration_of_piper_is_refused(tmp_path):
+    path = write_piper_voice(tmp_path / "piper")
+    shutil.copy(path, path.with_name("other.onnx"))
+    assert create("sherpa-voice", model=str(path)).voices[0].name == "anna"
+    path.with_name(f"{path.name}.json").write_text('{"audio": {}}')
+    with pytest.raises(ModelError, match="no configuration of a Piper voice"):
+        create("sherpa-voice", model=str(path))
+
+
+def test_texts_are_read_for_the_alphabet_of_the_voice(monkeypatch):
+    assert read_text("Grüße", "text", "", "de", ReadHere()) == "Grüße"
+    monkeypatch.setattr(shutil, "which", lambda program: None)
+    with pytest.raises(MissingDependencyError, match="'de' needs the program espeak-ng"):
+        read_text("Grüße", "espeak", "de", "de", ReadHere())
+    pytest.importorskip("hibari")
+    assert read_text("Go home, now.", "espeak", "en-us", "en", ReadHere()) == "ɡˌoʊ hˈoʊm, nˈaʊ."
+
+
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+def test_espeak_reads_clauses_and_keeps_their_marks():
+    read = read_text("Guten Morgen, liebe Leute! Wie geht's?", "espeak", "de", "de", ReadHere())
+    assert [mark for mark in read if mark in ",!?."] == [",", "!", "?"]
+    assert read.startswith("ɡˈuːtən mˈɔ")
+    with pytest.raises(EngineError, match="cannot read a piece of 3 characters with the voice 'xx'"):
+        read_text("abc", "espeak", "xx", "xx", ReadHere())
+
+
+def test_a_voice_gets_only_the_phonemes_that_it_has():
+    known = {*"grüse", "a", "\u0308"}
+    assert select_known("Grüßä x", known) == "grüa\u0308"
