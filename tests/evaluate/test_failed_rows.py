@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import json
+import re
 import warnings
 
 import numpy as np
@@ -12,6 +15,7 @@ from speechlab import batch, evaluate
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from support.ears import Ears, ears
+from support.planted import plant, right, spoil, study
 
 __all__ = ["ears"]  # a fixture
 
@@ -58,3 +62,17 @@ def test_rows_that_were_not_asked_have_failed(ears, tmp_path):
     said = [str(one.message) for one in told]
     assert said[0] == "the batch stopped: the budget of 1 calls is used up"
     assert said[1].startswith("2 of 3 rows failed: 2 like 'not asked: ")
+
+
+def test_failed_rows_and_counts_of_three_systems_lead_to_their_rows():
+    frame = plant(8, a=right, b=right, c=spoil(0.2))
+    frame.loc[:1, "c"], frame.loc[2, "b"] = None, ""
+    report = study(frame, "a", "b", "c")
+    rows = report.build_shown_table()
+    page = "".join(map(str, report.below(rows)))
+    assert "2 of 8 rows of c failed: 2 like " in page
+    links = [json.loads(html.unescape(link)) for link in re.findall(r'data-rows="([^"]*)"', page)]
+    columns = {name for link in links for name, _ in [*link["categories"], *link["ranges"]]}
+    assert columns <= set(rows.rows.layout.by_title)
+    assert {"categories": [["status_c", ["error"]]], "ranges": []} in links
+    assert ["empty_b", ["✓"]] in [category for link in links for category in link["categories"]]

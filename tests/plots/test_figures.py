@@ -142,6 +142,21 @@ def test_significant_differences_are_full_and_others_empty():
     assert colors[5.0] == STYLES[0].color != colors[-1.0]
 
 
+def test_rows_that_are_not_highlighted_are_gray():
+    table = pd.DataFrame(
+        {"system": ["one", "two"], "unit": "word", "utterances_scored": 9, "error_rate": [0.1, 0.3]}
+    )
+    axes = plots.error_rates(table, highlight=[True, False]).axes[0]
+    colors = [
+        line.get_color()
+        for line in axes.lines
+        if len(line.get_xdata()) and np.isfinite(line.get_xdata()).any()
+    ]
+    assert colors == [STYLES[0].color, "#8a8a8a"]
+    with pytest.raises(InvalidRequestError, match="highlight"):
+        plots.translation_scores(table.assign(chrf=50.0), by="system", highlight=[True])
+
+
 def test_a_figure_is_drawn_in_axes_of_the_user(rows, summary):
     figure = Figure()
     left, right = figure.subplots(1, 2)
