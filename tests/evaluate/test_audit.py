@@ -140,7 +140,9 @@ def test_reports_are_audited_in_their_language(tmp_path):
     study = evaluate.recognition(
         None, frame.assign(two=frame["text"]), hypotheses=["one", "two"], progress=False
     )
-    report = evaluate.audit(study.save(tmp_path / "page.html"))
+    study.save(tmp_path / "reports" / "one")
+    report = evaluate.audit(tmp_path / "reports")
+    assert evaluate.audit(study.save(tmp_path / "page.html")).answer == report.answer
     assert report.table["signature"].str.contains(r"lang:de\|").all()
     assert report.summary.set_index("system")["errors"].to_dict() == {"two": 0, "one": 2}
 

@@ -46,12 +46,11 @@ _ROW_OPTIONS = {
 
 
 def score_predictions(rows: pd.DataFrame, record: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows that have both texts, with their errors and alignments."""
+    """Return the rows that have both texts, with their errors."""
     language, normalize = (record["settings"][name] for name in ("language", "normalize"))
     whole = rows.dropna(subset=["text", "hypothesis"]).reset_index(drop=True)
     rate = error_rate(whole, unit=choose_unit(language), language=language, normalize=normalize)
-    alignments: Any = list(rate.alignments)
-    return to_scored_table(rate, None, {}).assign(language=language, alignment=alignments)
+    return to_scored_table(rate, None, {}).assign(language=language)
 
 
 def build_audit_report(
@@ -61,8 +60,9 @@ def build_audit_report(
     language = str(record["settings"]["language"])
     block = BLOCK if BLOCK in rows.columns else None
     options: dict[str, Any] = {"system": "system", "utterance": "utterance", "groups": block}
-    ranking = rank(rows, **options)
-    sets = rank(rows, by="set", draws=2, **options) if rows["set"].nunique() > 1 else {}
+    counted = rows.drop(columns=["text", "hypothesis", "recording"])  # tables of texts take memory
+    ranking = rank(counted, **options)
+    sets = rank(counted, by="set", draws=2, **options) if rows["set"].nunique() > 1 else {}
     errors = rows.pivot_table("errors", block or "utterance", "system", "sum", observed=True)
     followers = find_followers(rows, block or "utterance")
     summary = _place_systems(ranking, errors).merge(followers.systems, on="system", how="left")
@@ -81,7 +81,7 @@ def build_audit_report(
     steps = ("sign-flip", "holm", *(["followers"] if len(followers.places) else []))
     return Contents(
         title,
-        rows.drop(columns="alignment"),
+        rows,
         summary,
         Conclusion(_describe_ranks(summary), _describe_certainty(ranking)),
         "audit",

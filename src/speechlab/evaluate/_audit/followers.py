@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.sentences import quote_name
-from speechlab.metrics import classify_differences, compute_share_interval, has_difference_classes
-
-if TYPE_CHECKING:
-    from speechlab.metrics import Alignment
+from speechlab.metrics import (
+    Alignment,
+    classify_differences,
+    compute_share_interval,
+    has_difference_classes,
+)
 
 _LEVEL = 0.05
 # Fewest systems that agree against a reference, and fewest such places of which anything is said.
@@ -67,11 +69,12 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
 
 def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return all places where systems differ from a reference, and those where most of the others agree."""
-    wrong = rows.loc[rows["errors"] > 0, ["system", "utterance", "alignment"]]
+    compared = ["system", "utterance", "reference_normalized", "hypothesis_normalized"]
+    separator = " " if rows["unit"].iloc[0] == "word" else ""
     cells = [
         (system, utterance, *span)
-        for system, utterance, alignment in wrong.itertuples(index=False)
-        for span in _list_spans(alignment)
+        for system, utterance, *texts in rows.loc[rows["errors"] > 0, compared].itertuples(index=False)
+        for span in _list_spans(*(text.split() if separator else text for text in texts), separator)
     ]
     edits = pd.DataFrame(cells, columns=["system", *_PLACE])
     places = edits.groupby(_PLACE, sort=False)["system"].nunique().reset_index(name="agreeing")
@@ -84,19 +87,20 @@ def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFra
     return edits, places.reset_index(drop=True)
 
 
-def _list_spans(alignment: Alignment) -> Iterator[tuple[int, int, str, str]]:
+def _list_spans(
+    reference: Sequence[str], hypothesis: Sequence[str], separator: str
+) -> Iterator[tuple[int, int, str, str]]:
     """Yield the places of a reference where a transcript has other words, with both texts."""
     spans: list[list[int]] = []
-    for operation, *ends in alignment.blocks:
+    for operation, *ends in Alignment(reference, hypothesis).blocks:
         if operation == "equal":
             continue
         if spans and spans[-1][1::2] == ends[::2]:  # it begins where the one before ends
             spans[-1][1::2] = ends[1::2]
         else:
             spans.append(ends)
-    join = alignment.separator.join
     for i0, i1, j0, j1 in spans:
-        yield i0, i1, join(alignment.reference[i0:i1]), join(alignment.hypothesis[j0:j1])
+        yield i0, i1, separator.join(reference[i0:i1]), separator.join(hypothesis[j0:j1])
 
 
 def _describe_follower(facts: Mapping[str, Any], example: Any, language: str) -> Finding:

@@ -54,12 +54,12 @@ def _list_files(path: Path) -> list[tuple[Path, str | None]]:
     """Return the files of a path, each with the name of its folder; a report has none."""
     if not path.exists():
         raise InvalidRequestError(f"{path} does not exist", parameter="source")
-    if path.suffix == ".html" or (path / "record.json").is_file():
-        return [(path, None)]
     if path.is_file():
-        return [(path, path.parent.name)]
+        return [(path, None if path.suffix == ".html" else path.parent.name)]
+    reports = sorted(record.parent for record in path.rglob("record.json"))
     files = sorted(file for file in path.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file())
-    return [(file, file.parent.name) for file in files]
+    own = [file for file in files if not any(report in file.parents for report in reports)]
+    return [*((report, None) for report in reports), *((file, file.parent.name) for file in own)]
 
 
 def _read_file(path: Path, folder: str, notes: list[str]) -> pd.DataFrame:
