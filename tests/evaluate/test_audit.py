@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -58,6 +60,24 @@ def test_groups_and_chance_are_the_first_sentence(report):
     assert (summary["needed"].dropna() > 300).all()
     assert summary["needed"].isna()[[0, 2, 5]].all()
     assert r"\toprule" in report.to_latex()
+
+
+def test_where_any_pair_differs_there_are_groups(tmp_path):
+    words = list(map("".join, product("bdfgklmnprst", "aeiou", "lmnrst")))
+    said = [" ".join(words[row : row + 4]) for row in range(120)]
+    wrong = {"wild": lambda row: "zo zu za ze" if row % 40 == 0 else said[row]}  # few errors, all at once
+    wrong |= {"calm": lambda row: f"x{said[row]}" if row % 9 == 0 else said[row]}
+    wrong |= {"poor": lambda row: f"x{said[row]}" if row % 9 == 0 or row % 8 == 0 else said[row]}
+    rows = [(name, text, make(row)) for name, make in wrong.items() for row, text in enumerate(said)]
+    table = pd.DataFrame(rows, columns=["system", "text", "hypothesis"])
+    table.assign(id=[*range(120)] * 3).to_csv(tmp_path / "set.csv", index=False)
+    report = evaluate.audit(tmp_path / "set.csv")
+    assert report.summary["system"].tolist() == ["wild", "calm", "poor"]
+    assert report.summary["group"].tolist() == [1, 1, 2]
+    assert (
+        report.differences.set_index(["a", "b"])["verdict"].to_dict()["wild", "poor"] == "no difference shown"
+    )
+    assert report.conclusion.text == "Of 3 systems 2 groups can be told apart; rank 1 to 2 is chance."
 
 
 def test_each_set_has_its_ranks_and_its_pairs(report):

@@ -90,7 +90,7 @@ def build_audit_report(
         differences=pd.concat(differences, ignore_index=True),
         tables={**tables, "suspects": followers.places},
         columns={"text": "text", "language": "language"},
-        views=_build_views(summary, places),
+        views=_build_views(summary, places, "block" if block else "utterance"),
         shown=ShownRows(scored=True, options=_ROW_OPTIONS),
         said=describe_methods(title, *steps, signatures=signatures),
         record=record,
@@ -102,33 +102,25 @@ def _place_systems(ranking: Ranking, errors: pd.DataFrame | None = None) -> pd.D
     pairs, names = ranking.pairs, ranking.systems["system"].tolist()
     shown = pairs.loc[build_significance_mask(pairs), ["a", "b"]].itertuples(index=False)
     apart = {frozenset(pair) for pair in shown}
-    groups, leader = [1], names[0]
-    needed: list[int | None] = [None]
-    for before, name in pairwise(names):
-        is_new = frozenset((leader, name)) in apart
-        leader = name if is_new else leader
-        groups.append(groups[-1] + is_new)
-        if errors is None or frozenset((before, name)) in apart:
-            needed.append(None)
-        else:
-            change = (errors[name] - errors[before]).to_numpy(dtype="int64")
-            needed.append(compute_utterances_needed(change, (1 - ranking.level) / len(pairs), _POWER))
-    # Behind the last one that is significantly better, before the first that is significantly worse.
     differs = [[frozenset((name, other)) in apart for other in names] for name in names]
+    groups: list[
+        int
+    ] = []  # of the longest chain of systems that ends with one, each apart from the one before
+    for own, row in enumerate(differs):
+        groups.append(1 + max((groups[at] for at in range(own) if row[at]), default=0))
+    needed: list[int | None] = [None]
+    for own, (before, name) in enumerate(pairwise(names)):
+        change = None
+        if errors is not None and not differs[own][own + 1]:
+            change = (errors[name] - errors[before]).to_numpy(dtype="int64")
+        alpha = (1 - ranking.level) / len(pairs)
+        needed.append(None if change is None else compute_utterances_needed(change, alpha, _POWER))
+    # Behind the last one that is significantly better, before the first that is significantly worse.
     lows = [max((at + 2 for at in range(own) if row[at]), default=1) for own, row in enumerate(differs)]
     highs = [
         next((at for at in range(own, len(names)) if row[at]), len(names)) for own, row in enumerate(differs)
     ]
-    columns = [
-        "system",
-        "unit",
-        "utterances",
-        "reference_length",
-        "errors",
-        "error_rate",
-        "first_share",
-        "p_best",
-    ]
+    columns = ["system", "unit", "utterances", "reference_length", "errors", "error_rate"]
     ranks = {"rank": range(1, len(names) + 1), "group": groups, "rank_low": lows, "rank_high": highs}
     return ranking.systems[columns].assign(**ranks, needed=pd.array(needed, dtype="Int64"))
 
@@ -145,7 +137,7 @@ def _find_longest_tie(summary: pd.DataFrame) -> tuple[int, int]:
 
 def _describe_ranks(summary: pd.DataFrame) -> str:
     """Return the first sentence: how many groups can be told apart, and which ranks are chance."""
-    count, groups = len(summary), int(summary["group"].iloc[-1])
+    count, groups = len(summary), int(summary["group"].max())
     if groups == 1:
         return f"None of {count} systems can be told apart."
     low, high = _find_longest_tie(summary)
@@ -166,7 +158,7 @@ def _format_ranks(row: Mapping[Any, Any]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _build_views(summary: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> tuple[View, ...]:
+def _build_views(summary: pd.DataFrame, sets: Sequence[pd.DataFrame], unit: str) -> tuple[View, ...]:
     columns = [
         build_text_column("system", "system", strong=True),
         build_charted_rate_column("error rate", "error_rate", lambda row: row["group"] == 1),
@@ -177,14 +169,14 @@ def _build_views(summary: pd.DataFrame, sets: Sequence[pd.DataFrame]) -> tuple[V
         build_rate_column("wrong references followed", "followed", optional=True),
     ]
     note = (
-        "Systems of one group cannot be told from its first. Settled by: utterances that would show the difference "
-        "from the rank before in four of five samples."
+        f"Systems of one group cannot be told apart. Settled by: {unit}s that would show the difference from the "
+        "rank before in four of five samples."
     )
     rows = [
         {
             "set": placed["set"].iloc[0],
             "utterances": placed["utterances"].iloc[0],
-            "groups": placed["group"].iloc[-1],
+            "groups": placed["group"].max(),
             "first": join_names(placed.loc[placed["group"] == 1, "system"].tolist(), most=4),
         }
         for placed in sets
