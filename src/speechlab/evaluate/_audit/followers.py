@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,11 +70,12 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
 def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return all places where systems differ from a reference, and those where most of the others agree."""
     compared = ["system", "utterance", "reference_normalized", "hypothesis_normalized"]
+    wrong = rows.loc[rows["errors"] > 0, compared]
     separator = " " if rows["unit"].iloc[0] == "word" else ""
     cells = [
         (system, utterance, *span)
-        for system, utterance, *texts in rows.loc[rows["errors"] > 0, compared].itertuples(index=False)
-        for span in _list_spans(*(text.split() if separator else text for text in texts), separator)
+        for system, utterance, said, recognized in wrong.itertuples(index=False)
+        for span in _list_spans(said, recognized, separator)
     ]
     edits = pd.DataFrame(cells, columns=["system", *_PLACE])
     places = edits.groupby(_PLACE, sort=False)["system"].nunique().reset_index(name="agreeing")
@@ -87,10 +88,9 @@ def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFra
     return edits, places.reset_index(drop=True)
 
 
-def _list_spans(
-    reference: Sequence[str], hypothesis: Sequence[str], separator: str
-) -> Iterator[tuple[int, int, str, str]]:
+def _list_spans(said: str, recognized: str, separator: str) -> Iterator[tuple[int, int, str, str]]:
     """Yield the places of a reference where a transcript has other words, with both texts."""
+    reference, hypothesis = (text.split() if separator else text for text in (said, recognized))
     spans: list[list[int]] = []
     for operation, *ends in Alignment(reference, hypothesis).blocks:
         if operation == "equal":
