@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
@@ -15,6 +14,7 @@ import orjson
 from speechlab._arguments import build_argument_error, is_missing
 from speechlab._files import expand_user_path
 from speechlab._pandas import pd
+from speechlab._traces import warn_user
 from speechlab.audio import FileSegment
 from speechlab.datasets._corpora import CORPORA, SOUND_ENDINGS, find_corpus
 from speechlab.datasets._manifests import (
@@ -83,7 +83,7 @@ def find_remote_manifest(path: str | os.PathLike[str]) -> tuple[str, pd.DataFram
 def _find_in_archive(archive: str, kind: str) -> tuple[str, pd.DataFrame | None]:
     names = list_archive(archive, kind)
     keys = {_split_key(name)[0] for name in names if _split_key(name)[1] in SOUND_ENDINGS}
-    manifest = choose_manifest([name for name in names if _split_key(name)[0] not in keys])
+    manifest = choose_manifest(name for name in names if _split_key(name)[0] not in keys and "::" not in name)
     if manifest is not None:
         return f"{kind}://{manifest}::{archive}", None
     if not keys:
@@ -92,7 +92,7 @@ def _find_in_archive(archive: str, kind: str) -> tuple[str, pd.DataFrame | None]
             f"{archive} has neither one manifest nor recordings ({', '.join(SOUND_ENDINGS)}), only {some}"
         )
         raise InvalidRequestError(message, parameter="path")
-    return archive, _read_samples(archive, kind, names, keys)
+    return archive, _read_samples(archive, kind, names)
 
 
 def _split_key(name: str) -> tuple[str, str]:
@@ -101,18 +101,20 @@ def _split_key(name: str) -> tuple[str, str]:
     return folder + slash + base.partition(".")[0], PurePosixPath(base).suffix.lower()
 
 
-def _read_samples(archive: str, kind: str, names: list[str], keys: set[str]) -> pd.DataFrame:
+def _read_samples(archive: str, kind: str, names: list[str]) -> pd.DataFrame:
     """Rows of a shard of WebDataset: for each recording the text and the columns that have its name."""
     rows: dict[str, dict[str, Any]] = {}
     faults: list[str] = []
     for name in names:
         key, ending = _split_key(name)
         if ending in SOUND_ENDINGS:
-            if "audio" in rows.setdefault(key, {}):
+            if "::" in name:
+                faults.append(f"{name}: a name with ::, which would be part of an address")
+            elif "audio" in rows.setdefault(key, {}):
                 faults.append(f"{name}: a second recording of {key!r}")
             else:
                 rows[key]["audio"] = f"{kind}://{name}::{archive}"
-    wanted = [name for name in names if _split_key(name)[0] in keys and _split_key(name)[1] in _TEXT_ENDINGS]
+    wanted = [name for name in names if _split_key(name)[0] in rows and _split_key(name)[1] in _TEXT_ENDINGS]
     for name, data in read_archive(archive, kind, wanted):
         key, ending = _split_key(name)
         try:
@@ -124,7 +126,7 @@ def _read_samples(archive: str, kind: str, names: list[str], keys: set[str]) -> 
         rows[key] = {**found, **rows[key]}
     if faults:
         more = f", and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
-        warnings.warn(f"{archive}: left out: {'; '.join(faults[:_SHOWN])}{more}", stacklevel=5)
+        warn_user(f"{archive}: left out: {'; '.join(faults[:_SHOWN])}{more}", stacklevel=5)
     return pd.DataFrame([{"id": key, **row} for key, row in rows.items()])
 
 
@@ -163,7 +165,7 @@ def resolve_recordings(cells: list[Any], folder: Path | str) -> list[Any]:
             f"{len(refused):,} of {len(cells):,} recordings are left out, the first: {refused[0]:.200}. The manifest "
             f"lies at {folder}, and names files that its author could not read; if you trust it, download it first"
         )
-        warnings.warn(message, stacklevel=4)
+        warn_user(message, stacklevel=4)
     return found
 
 
@@ -194,10 +196,10 @@ def _build_resolver(folder: Path | str, refused: list[str]) -> Callable[[str], s
         return f"{link}::{Path(folder) / target}" if own else str(hide_secrets(name))
 
     def resolve_remote(name: str) -> str | None:
-        if not is_remote(name):
+        if not is_remote(name) and "::" not in name:
             return join_address(str(folder), name)
         address = str(hide_secrets(name, logins=False))
-        if may_name(str(folder), address):
+        if is_remote(name) and may_name(str(folder), address):
             return address
         refused.append(address)
         return None
@@ -259,7 +261,7 @@ def find_recordings(places: Iterable[str | os.PathLike[str]]) -> list[Path | str
             others.update(end for path in shown if (end := path.suffix.lower()) in _OTHER_ENDINGS)
     if others:
         counts = ", ".join(f"{count:,} {ending}" for ending, count in others.most_common())
-        warnings.warn(
+        warn_user(
             f"files of other formats are left out ({counts}); convert them first, as by "
             f"ffmpeg -i talk{others.most_common(1)[0][0]} talk.flac",
             stacklevel=4,
@@ -274,7 +276,7 @@ def read_recordings(paths: Sequence[Path | str]) -> pd.DataFrame:
     texts = [_read_text_beside(path, faults) for path in paths]
     if faults:
         more = f"; and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
-        warnings.warn("; ".join(faults[:_SHOWN]) + more, stacklevel=4)
+        warn_user("; ".join(faults[:_SHOWN]) + more, stacklevel=4)
     return table if texts.count(None) == len(texts) else table.assign(text=pd.array(texts, dtype="string"))
 
 
@@ -319,7 +321,7 @@ def select_recordings(path: Any, layout: str | None) -> Sequence[Path | str] | N
             f"{tables[0]} {reason}, so the rows are the {len(sounds):,} recordings in {where}; give the path of "
             "a table if one is meant"
         )
-        warnings.warn(message, stacklevel=3)
+        warn_user(message, stacklevel=3)
     return sounds or None
 
 

@@ -115,6 +115,11 @@ def is_remote(path: object) -> bool:
     return isinstance(path, str) and _ADDRESS.match(path) is not None
 
 
+def is_web(address: str) -> bool:
+    """Return whether an address, and no link of a chain, is that of a web server."""
+    return _split_link(address).scheme.lower() in _PUBLIC
+
+
 def split_chain(address: str) -> tuple[str, str, str]:
     """Return the archive's kind, the member, and the address of the archive, of ``zip://…::…``; else empty texts."""
     kind, colons, rest = address.partition("://")
@@ -213,11 +218,12 @@ def may_name(base: str, cell: str) -> bool:
     return (
         there.scheme in _PUBLIC
         and not _SECRETS.knows(there.scheme, there.netloc)
-        and _is_public(there.hostname)
+        and is_public_host(there.hostname)
     )
 
 
-def _is_public(host: str | None) -> bool:
+def is_public_host(host: str | None) -> bool:
+    """Return whether a name or number may be that of a public server."""
     if not host or not {".", ":"} & set(host) or host.endswith((".local", ".internal", ".localhost")):
         return False
     try:

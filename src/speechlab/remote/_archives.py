@@ -5,15 +5,17 @@ from __future__ import annotations
 import bz2
 import errno
 import gzip
+import io
 import lzma
 import tarfile
+import weakref
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, Any, NamedTuple, Self, cast
 
 from speechlab._untrusted import check_unpacked_size, compute_max_unpacked
 from speechlab.errors import InvalidRequestError
@@ -21,7 +23,9 @@ from speechlab.errors import InvalidRequestError
 _TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 _PACKERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _BLOCK = 1 << 20
-_MAX_FILES = 500_000  # of a tar: each takes a third of a kilobyte of memory
+_MAX_FILES = 500_000  # of a tar: each takes a third of a kilobyte of memory; in a zip it is twice that
+_ENTRY = b"PK\x01\x02"  # begins each entry of a zip's directory
+_MAX_ENTRY_BYTES = 200  # as mean of a directory: 46, and a name
 _MAX_HEADER_BYTES = 1 << 16
 # Headers with a long name or further fields for the file behind them, which are read at once.
 _LONG_HEADERS = (
@@ -51,10 +55,12 @@ def read_files(archive: Path, kind: str, names: Iterable[str], shown: str) -> It
     """Yield the names and bytes of small files of an archive, such as texts."""
     with _name_faults(shown):
         opened = _open_archive(archive, kind, *_stamp(archive))
+        total = 0
         for name in names:
             info = opened.files[name]
             size = info.file_size if kind == "zip" else info.size
             check_unpacked_size(f"{name} in {shown}", size, 0)
+            check_unpacked_size(shown, total := total + size, archive.stat().st_size)
             with opened.open(info) as stream:
                 yield name, stream.read(size)
 
@@ -118,24 +124,38 @@ class _Place(NamedTuple):
     size: int
 
 
+class _ZipFile(io.FileIO):
+    """The file of a zip, whose directory is read at once and takes no more memory than names do."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        most = _MAX_FILES // 2
+        data = super().read(-1 if size is None else min(size, most * _MAX_ENTRY_BYTES + 1))
+        if len(data) > most * _MAX_ENTRY_BYTES or data.count(_ENTRY) > most:
+            raise ValueError(f"it has more than {most:,} files, or very long names; give a part of it")
+        return data
+
+
 class _Archive:
     """An open archive with its files by name; of several of one name the last counts, as when it is unpacked."""
 
     def __init__(self, path: Path, kind: str) -> None:
         self._path = path
-        self._zip = zipfile.ZipFile(path) if kind == "zip" else None
-        if self._zip is not None:
-            self.files: dict[str, Any] = {
-                info.filename: info for info in self._zip.infolist() if not info.is_dir()
+        self._zip = None
+        self.files: dict[str, Any] = {}
+        if kind == "zip":
+            file = _ZipFile(path)
+            weakref.finalize(self, file.close)
+            self._zip = zipfile.ZipFile(cast("IO[bytes]", file))
+            self.files = {
+                _to_member(info.filename): info for info in self._zip.infolist() if not info.is_dir()
             }
             return
-        self.files = {}
         with tarfile.open(path, "r:", tarinfo=_TarHeader) as tar:
             reader: Any = tar
             while (info := tar.next()) is not None:
                 reader.members = []  # it keeps all that it has read
                 if info.isreg() and not info.issparse():
-                    self.files[info.name.removeprefix("./")] = _Place(info.offset_data, info.size)
+                    self.files[_to_member(info.name)] = _Place(info.offset_data, info.size)
                 if len(self.files) > _MAX_FILES:
                     raise ValueError(f"it has more than {_MAX_FILES:,} files; give a part of it")
 
@@ -146,6 +166,11 @@ class _Archive:
         stream = self._path.open("rb")
         stream.seek(info.offset_data)
         return stream
+
+
+def _to_member(name: str) -> str:
+    """Return the name of a file as an address has it."""
+    return name.removeprefix("./").lstrip("/")
 
 
 @lru_cache(maxsize=8)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from threading import Lock
+from weakref import WeakValueDictionary
 
 from speechlab._platform import register_after_fork
 
@@ -46,7 +47,8 @@ class Copies:
     def renew(self) -> None:
         """Begin anew, as in the child of a fork, whose parent keeps its folder."""
         self._lock = Lock()
-        self._turns: dict[str, Lock] = {}
+        # A lock is gone with the last thread that holds it or waits for it.
+        self._turns: WeakValueDictionary[str, Lock] = WeakValueDictionary()
         self._copies: OrderedDict[str, _Copy] = OrderedDict()
         self._size = 0  # of all copies, in bytes
         self._numbers = count(1)
@@ -115,7 +117,6 @@ class Copies:
                 return
             self._size -= copy.size
             del self._copies[address]
-            self._turns.pop(address, None)
             shutil.rmtree(copy.path.parent, ignore_errors=True)
 
 

@@ -18,16 +18,19 @@ from speechlab.remote._addresses import (
     find_file_name,
     hide_secrets,
     is_remote,
+    is_web,
     reveal_secrets,
     scrub,
     split_chain,
 )
 from speechlab.remote._archives import extract_file, is_packed, list_names, read_files, unpack_tar
 from speechlab.remote._copies import COPIES
+from speechlab.remote._web import list_links, open_session
 
 # A file without an end, or a disk that fills: a recording of two days in WAV has less.
 _MAX_BYTES = 8 << 30
 _FETCHED_AT_ONCE = 16
+_MAX_LINKS = 8  # of an address: an archive in an archive
 # Rows of a table whose files are fetched together.
 PREFETCHED_ROWS = 256
 # What tells two states of a file apart, by kind of store.
@@ -57,6 +60,10 @@ def locate_file(path: str | os.PathLike[str]) -> Path:
         return expand_user_path(path)
     address = str(hide_secrets(path))
     kind, member, target = split_chain(address)
+    if address.count("::") > _MAX_LINKS:
+        raise InvalidRequestError(
+            f"{address:.80}… names archives within each other more than {_MAX_LINKS} times"
+        )
     if _SEGMENT.search(address):
         message = f"{address:.200} names a segment; give sl.audio.FileSegment(address, start_s, end_s), or the table"
         raise InvalidRequestError(f"{message} by sl.datasets.read")
@@ -101,7 +108,9 @@ def list_file_names(address: str) -> list[str]:
         return sorted(name for name in names if "/" not in name)
     try:
         system, inner = _open_system(address)
-        entries = system.ls(inner.rstrip("/") + "/" if address.startswith("http") else inner, detail=True)
+        if is_web(address):
+            return list_links(system, inner.rstrip("/") + "/")
+        entries = system.ls(inner, detail=True)
     except SpeechLabError:
         raise
     except Exception:  # noqa: BLE001 - of any library; reading will say why
@@ -149,7 +158,8 @@ def _open_system(address: str) -> tuple[Any, str]:
     full = f"{protocol}{between}{rest}"
     core = require("fsspec.core")
     try:
-        system, inner = core.url_to_fs(full, use_listings_cache=False)
+        options = {"get_client": open_session} if is_web(full) else {}
+        system, inner = core.url_to_fs(full, use_listings_cache=False, **options)
     except ImportError:
         package = _OTHER_PACKAGES.get(protocol)
         name = {"s3": "s3fs", "s3a": "s3fs", "hf": "huggingface_hub", "http": "aiohttp", "https": "aiohttp"}
