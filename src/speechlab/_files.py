@@ -111,10 +111,15 @@ def _move_files(source: Path, target: Path, last: str) -> None:
             item.replace(place)
 
 
-def open_regular_file(path: Path) -> BinaryIO:
-    """Open a file to read it; one that is no regular file, which may wait or have no end, raises OSError."""
+def check_is_regular_file(path: Path) -> None:
+    """Refuse pipes, sockets and devices, which may wait or have no end; raises OSError."""
     if path.exists() and not path.is_file() and not path.is_dir():
         raise OSError(errno.EINVAL, "it is a device or a pipe, no file", str(path))
+
+
+def open_regular_file(path: Path) -> BinaryIO:
+    """Open a file to read it; one that is no regular file raises OSError."""
+    check_is_regular_file(path)
     return path.open("rb")
 
 

@@ -14,11 +14,13 @@ from tempfile import TemporaryDirectory
 from speechlab.errors import StoreError
 
 _RETRY_S = 0.01
+_MAX_VALUE_BYTES = 64 << 20  # of a text in a row; a reply has less
 
 
 def open_database(path: Path, *, busy_s: float) -> sqlite3.Connection:
     """Open or create a database in WAL mode: reads never wait for writes, and a killed process loses no commit."""
     db = sqlite3.connect(path, timeout=busy_s, isolation_level=None, check_same_thread=False)
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     deadline = time.monotonic() + busy_s
     while True:  # SQLite does not wait here while another process creates the file
         try:
@@ -80,12 +82,22 @@ def check_schema_version(db: sqlite3.Connection, file: Path, version: int) -> No
         )
 
 
-def check_no_triggers_or_views(db: sqlite3.Connection, file: Path) -> None:
-    """Refuse a stranger's database with triggers or views, which run with each statement; raises StoreError."""
-    if db.execute("SELECT count(*) FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()[0]:
+def check_schema(db: sqlite3.Connection, file: Path, schema: str) -> None:
+    """Refuse a stranger's database whose tables compute something, as triggers and views do; raises StoreError."""
+    with closing(sqlite3.connect(":memory:")) as own:
+        own.executescript(schema)
+        known = _read_statements(own)
+    if others := sorted(name for name, _ in _read_statements(db) - known):
         raise StoreError(
-            f"{file} holds triggers or views, which speechlab makes none of; choose another folder"
+            f"{file} holds {', '.join(others):.200}, which are not as speechlab makes them (triggers, views, columns "
+            "that compute); choose another folder"
         )
+
+
+def _read_statements(db: sqlite3.Connection) -> set[tuple[str, str]]:
+    """Return the names and statements of all but SQLite's own tables."""
+    rows = db.execute("SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    return {(str(name), "".join(str(sql).split())) for name, sql in rows}
 
 
 def _read_schema_version(db: sqlite3.Connection) -> int:
@@ -95,6 +107,7 @@ def _read_schema_version(db: sqlite3.Connection) -> int:
 
 def _open_readable_database(uri: str) -> sqlite3.Connection:
     db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+    db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE_BYTES)
     try:
         db.execute("SELECT count(*) FROM sqlite_master")
     except sqlite3.Error:

@@ -10,6 +10,7 @@ import re
 import sys
 import sysconfig
 import traceback
+import warnings
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -35,6 +36,11 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\
 def to_printable(text: str) -> str:
     """Return a text from elsewhere without the characters by which it would steer a terminal."""
     return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def warn_user(message: str, *, stacklevel: int) -> None:
+    """Warn, with texts of files and services in the message that do not steer the terminal."""
+    warnings.warn(to_printable(message), stacklevel=stacklevel + 1)
 
 
 def _is_library_file(file: str) -> bool:

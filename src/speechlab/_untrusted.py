@@ -17,6 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+import orjson
+
+from speechlab._files import open_regular_file
 from speechlab.errors import InvalidRequestError
 
 _NAME = re.compile(r"[\w-]{1,100}")
@@ -25,6 +28,9 @@ _SUFFIX = re.compile(r"(?:\.\w{1,20})?")
 # Tables and manifests shrink to a fifth to a twentieth; a bomb to a thousandth.
 _FREE_BYTES = 16 << 20
 _MAX_RATIO = 40
+# Words with times of twelve hours have a million.
+_MAX_VALUES = 1_500_000
+_VALUES_PER_BYTE = 8  # of a packed text; ours have one at most
 # The preset of lzma.compress needs 9 MiB to unpack; a header may ask for 4 GiB.
 _LZMA_BYTES = 64 << 20
 
@@ -70,7 +76,7 @@ def check_unpacked_size(name: str, size: int, packed_bytes: int) -> None:
 @contextmanager
 def open_maybe_gzip(path: Path) -> Iterator[IO[bytes]]:
     """Open a file, unpacked if its name ends in ``.gz``; reading beyond the limit raises InvalidRequestError."""
-    with path.open("rb") as stream:
+    with open_regular_file(path) as stream:
         if path.suffix.lower() != ".gz":
             yield stream
             return
@@ -86,6 +92,21 @@ def unpack_lzma(data: bytes) -> bytes:
     if len(unpacked) > limit:
         raise _build_unpack_size_error("it", limit)
     return unpacked
+
+
+def load_json(data: bytes | str, packed_bytes: int = 0) -> Any:
+    """Parse JSON; a ValueError if it has more values than memory, of which brackets take twenty times their size."""
+    limit = max(_MAX_VALUES, _VALUES_PER_BYTE * packed_bytes)
+    if len(data) > limit and _count_values(data) > limit:
+        raise ValueError(f"the JSON has more than {limit:,} values")
+    return orjson.loads(data)
+
+
+def _count_values(data: bytes | str) -> int:
+    """Return how many values, names of fields included, a JSON text has at most."""
+    if isinstance(data, str):
+        return sum(map(data.count, "[{,:"))
+    return sum(map(data.count, (b"[", b"{", b",", b":")))
 
 
 class _Limited(io.RawIOBase):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import os
 import threading
-import warnings
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._require import import_lazily
+from speechlab._traces import warn_user
 from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.decode import check_expansion
 from speechlab.audio._measure import compute_extremes, compute_peaks
@@ -241,7 +241,7 @@ class FileSegment(AudioClip):
                 message = (
                     f"{self} ends after its recording of {source.frames / rate:.10g} s, and is cut there"
                 )
-                warnings.warn(message, stacklevel=3)
+                warn_user(message, stacklevel=3)
             return _SegmentFacts(rate, source.channels, min(round(self.start_s * rate), last), last)
 
     def _decode_file(self) -> AudioClip:

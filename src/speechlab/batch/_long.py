@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from speechlab._arguments import build_argument_error, describe_missing_columns, is_number
 from speechlab._pandas import pd
+from speechlab._traces import warn_user
 from speechlab.audio import cut_at_silences
 from speechlab.batch._caller import plan_table, run_plan
 from speechlab.batch._options import CallingOptions, TranscriptionOptions, WaitingOptions, expose_options
@@ -99,7 +99,7 @@ def transcribe_long(
             f"{are} not whole: {format_reasons(faults.values())}. attrs[{FAULTS_ATTRIBUTE!r}] has all reasons; "
             "the same call again asks for what is missing"
         )
-        warnings.warn(message, stacklevel=find_user_stacklevel())
+        warn_user(message, stacklevel=find_user_stacklevel())
     return table
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from speechlab._untrusted import load_json
 from speechlab.errors import ContractError, InvalidRequestError
 
 
@@ -42,7 +43,7 @@ def parse_lenient_json(data: bytes | str) -> Any:
     if isinstance(data, bytes):
         data = data.removeprefix(BOM_UTF8)
     try:
-        return orjson.loads(data)
+        return load_json(data)
     except orjson.JSONDecodeError as error:
         strict = error
     try:

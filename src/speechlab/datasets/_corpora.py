@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from speechlab._files import check_is_regular_file
 from speechlab.errors import InvalidRequestError
 
 SOUND_ENDINGS = (".flac", ".wav", ".mp3", ".ogg", ".opus")
@@ -33,6 +34,7 @@ class Corpus:
 
 def _read_nonempty_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file that are not empty."""
+    check_is_regular_file(path)
     try:
         with path.open(encoding="utf-8-sig") as stream:
             for line in stream:

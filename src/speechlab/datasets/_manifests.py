@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path, PurePath
@@ -13,6 +12,8 @@ import orjson
 
 from speechlab._arguments import find_text_column, is_missing
 from speechlab._pandas import pd
+from speechlab._traces import warn_user
+from speechlab._untrusted import load_json
 from speechlab.audio import FileSegment, measure_length_s
 from speechlab.datasets._corpora import SOUND_ENDINGS
 from speechlab.errors import AudioError, InvalidRequestError
@@ -94,7 +95,7 @@ def replace_paths_by_segments(rows: pd.DataFrame) -> pd.DataFrame:
     if late:
         message = f"{len(late):,} of {len(rows):,} segments end after their recordings, and are cut there: {late[0]}"
         message += "; are the times in seconds?" if 2 * len(late) > len(rows) else ""
-        warnings.warn(message, stacklevel=4)
+        warn_user(message, stacklevel=4)
     return rows.assign(audio=pd.Series(cells, rows.index, dtype="object"))
 
 
@@ -137,7 +138,7 @@ def read_manifest(path: Path, name: object) -> pd.DataFrame:
             return rows
         faults: list[str] = []
         rows = (
-            _parse_json_rows(text, ending, faults)
+            _parse_json_rows(text, ending, faults, path.stat().st_size)
             if ending in _JSON_ENDINGS
             else parse_delimited(text, "\t" if ending == ".tsv" else ",", faults)
         )
@@ -149,7 +150,7 @@ def read_manifest(path: Path, name: object) -> pd.DataFrame:
         raise InvalidRequestError(message, parameter="path") from error
     if faults:
         more = f", and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
-        warnings.warn(f"{name}: left out: {'; '.join(faults[:_SHOWN])}{more}", stacklevel=4)
+        warn_user(f"{name}: left out: {'; '.join(faults[:_SHOWN])}{more}", stacklevel=4)
     return rows
 
 
@@ -210,7 +211,7 @@ def _blank_multirow_texts(rows: pd.DataFrame) -> pd.DataFrame:
         message = (
             f"{sum(held):,} of {len(rows):,} texts are left out, the first in row {first + 1}: it {HELD_ROWS}"
         )
-        warnings.warn(message, stacklevel=5)
+        warn_user(message, stacklevel=5)
         rows = rows.assign(text=rows["text"].mask(pd.Series(held, rows.index)))
     return rows
 
@@ -290,10 +291,10 @@ def _parse_fairseq(text: str, path: Path) -> pd.DataFrame | None:
     return rows
 
 
-def _parse_json_rows(text: str, ending: str, faults: list[str]) -> pd.DataFrame:
+def _parse_json_rows(text: str, ending: str, faults: list[str], packed_bytes: int) -> pd.DataFrame:
     """Rows of JSON: a line for each (NeMo, WeNet, Lhotse), a list, or an object by names (SpeechBrain)."""
     try:
-        entries = orjson.loads(text) if ending == ".json" else parse_json_lines(text, faults)
+        entries = load_json(text, packed_bytes) if ending == ".json" else parse_json_lines(text, faults)
     except orjson.JSONDecodeError:  # of a list that is torn no line is to be trusted
         entries = parse_json_lines(text, None if text.lstrip().startswith("[") else faults)
     if isinstance(entries, dict):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from speechlab._frames import to_pandas_frame
 from speechlab._pandas import pd
 from speechlab._platform import stack_tables
 from speechlab._require import require
+from speechlab._traces import warn_user
 from speechlab.audio import AudioClip, FileSegment, unify_recording
 from speechlab.datasets._corpora import CORPORA, find_corpus, read_corpus
 from speechlab.datasets._corrections import apply_corrections
@@ -368,7 +368,7 @@ def _warn_of_unrecognized_columns(table: pd.DataFrame, path: Path | str) -> None
                 f"{path} has no column of {kind} by a known name; if one of them is that, give "
                 f"columns={example}"
             )
-            warnings.warn(message, stacklevel=4)
+            warn_user(message, stacklevel=4)
 
 
 def _warn_of_missing_data(table: pd.DataFrame) -> None:
@@ -377,13 +377,13 @@ def _warn_of_missing_data(table: pd.DataFrame) -> None:
     for name, kind in (("audio", "recording"), ("text", "text")):
         cells = table[name] if name in table.columns else ()
         if count := sum(is_missing(cell) or (isinstance(cell, str) and not cell.strip()) for cell in cells):
-            warnings.warn(f"{count:,} of {len(table):,} rows have no {kind}", stacklevel=4)
+            warn_user(f"{count:,} of {len(table):,} rows have no {kind}", stacklevel=4)
     sounds = [cell.path if isinstance(cell, FileSegment) else cell for cell in table["audio"]]
     paths = [str(cell) for cell in sounds if isinstance(cell, (str, Path)) and not is_remote(cell)]
     absent_files = {path for path in set(paths) if not _is_file(path)}
     absent = [path for path in paths if path in absent_files]
     if absent:
-        warnings.warn(
+        warn_user(
             f"{len(absent):,} of {len(table):,} recordings are not there, the first: {absent[0]:.300}; "
             "their rows will be errors",
             stacklevel=4,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from speechlab._traces import warn_user
 from speechlab.datasets._jobs import check_job_finished, unwrap_google_result
 from speechlab.errors import InvalidRequestError
 from speechlab.tables import HELD_ROWS, has_unsplit_rows
@@ -154,7 +154,7 @@ def _normalize_confidences(transcript: dict[str, Any]) -> None:
         word["confidence"] = to_confidence(word["confidence"])
     if strange:
         message = f"{len(strange):,} confidences are not between 0 and 1, and left out: {strange[0]!r:.40}"
-        warnings.warn(message, stacklevel=4)
+        warn_user(message, stacklevel=4)
 
 
 def _convert_times_to_seconds(transcript: dict[str, Any], reply: Mapping[str, Any], unit: str | None) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-import warnings
 from collections import Counter
 from pathlib import Path
 
 import orjson
 
-from speechlab._files import expand_user_path
+from speechlab._files import check_is_regular_file, expand_user_path, read_regular_file
 from speechlab._pandas import pd
+from speechlab._traces import warn_user
+from speechlab._untrusted import load_json
 from speechlab.audio import FileSegment
 from speechlab.datasets._replies import join_pieces, transcript_of
 from speechlab.errors import InvalidRequestError, SpeechLabError
@@ -73,7 +74,7 @@ def transcripts_in(path: str | os.PathLike[str]) -> dict[str, str]:
         raise InvalidRequestError(faults[0], parameter="transcripts")
     if faults:
         more = [f"and {len(faults) - _NAMED:,} more"] if len(faults) > _NAMED else []
-        warnings.warn("; ".join([*faults[:_NAMED], *more]), stacklevel=2)
+        warn_user("; ".join([*faults[:_NAMED], *more]), stacklevel=2)
     return texts
 
 
@@ -101,7 +102,7 @@ def match_transcripts(table: pd.DataFrame, name: str, place: str | os.PathLike[s
         message = f"{place} has no transcript of these recordings; its names are {some}, and so on"
         raise InvalidRequestError(message, parameter="transcripts")
     if count < len(table):
-        warnings.warn(
+        warn_user(
             f"{len(table) - count:,} of {len(table):,} rows have no transcript of {name!r}", stacklevel=5
         )
     return pd.Series(matched, table.index, dtype="string")
@@ -119,9 +120,9 @@ def describe_fault(error: Exception) -> str:
 
 
 def _read_json_transcripts(file: Path) -> dict[str, str]:
-    data = file.read_bytes()
+    data = read_regular_file(file)
     try:
-        reply = orjson.loads(data)
+        reply = load_json(data)
     except orjson.JSONDecodeError:
         reply = json.loads(data.decode("utf-8-sig"))  # Python writes NaN and halves of characters
     if isinstance(reply, list) and reply and isinstance(reply[0], dict) and "session_id" in reply[0]:
@@ -134,6 +135,7 @@ def _read_json_transcripts(file: Path) -> dict[str, str]:
 
 def read_text_transcripts(file: Path) -> dict[str, str]:
     """Return the text of a file by the name of its recording; or those of labels of Audacity."""
+    check_is_regular_file(file)
     text = file.read_text("utf-8-sig").strip()
     if all(map(_LABEL.match, text.split("\n"))):
         return _read_segment_transcripts(file)  # Audacity's labels

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 
 from speechlab._arguments import convert_table, is_pandas_frame, require_columns
-from speechlab._files import expand_user_path
+from speechlab._files import expand_user_path, read_regular_file
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
 from speechlab.errors import InvalidRequestError
@@ -156,7 +156,7 @@ def to_answers_by_system(answers: pd.DataFrame, method: str) -> pd.DataFrame:
 
 def _read_bytes(path: Path, argument: str) -> bytes:
     try:
-        return path.read_bytes()
+        return read_regular_file(path)
     except FileNotFoundError:
         message = f"there is no file {path}; check the path"
     except (OSError, ValueError) as error:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import BytesIO
@@ -20,6 +19,7 @@ from matplotlib.ticker import MaxNLocator
 
 from speechlab._arguments import build_argument_error, is_number, require_columns
 from speechlab._require import require
+from speechlab._traces import warn_user
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.text import language_code
 
@@ -204,9 +204,7 @@ def choose_fonts(texts: str, language: str | None = None) -> list[str]:
         families = _select_listed_fonts(names)
         missing = "".join(sorted(_find_missing_letters(letters, families)))
         if missing and advice:
-            warnings.warn(
-                f"no font for {missing[:12]!r} was found, so boxes are drawn; {advice}", stacklevel=4
-            )
+            warn_user(f"no font for {missing[:12]!r} was found, so boxes are drawn; {advice}", stacklevel=4)
     return [*_LATIN, *families]
 
 

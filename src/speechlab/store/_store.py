@@ -16,7 +16,7 @@ import orjson
 from platformdirs import user_data_path
 
 from speechlab._sqlite import (
-    check_no_triggers_or_views,
+    check_schema,
     check_schema_version,
     create_tables_if_new,
     is_database_writable,
@@ -24,6 +24,7 @@ from speechlab._sqlite import (
     open_read_only,
     transaction,
 )
+from speechlab._untrusted import load_json
 from speechlab.errors import StoreError
 from speechlab.store._blobs import STORE_FILE, Blob, BlobFolder, build_database_error, build_store_error
 from speechlab.store._claims import Claims
@@ -130,7 +131,7 @@ class Store:
                 else:
                     self._db.execute("PRAGMA foreign_keys=ON")
                     create_tables_if_new(self._db, file, SCHEMA, SCHEMA_VERSION)
-                check_no_triggers_or_views(self._db, file)
+                check_schema(self._db, file, SCHEMA)
             except BaseException:
                 self._db.close()
                 raise
@@ -384,7 +385,7 @@ def _to_json(value: Mapping[str, Any]) -> str:
 
 def _parse_object(text: str) -> dict[str, Any]:
     """Return an object from its JSON; ValueError if it is none."""
-    value = orjson.loads(text)
+    value = load_json(text)
     if not isinstance(value, dict):
         raise ValueError(f"the JSON is {text!r:.60}, no object")  # noqa: TRY004 - what the row holds
     return value

@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from speechlab._files import check_is_regular_file
 from speechlab._untrusted import check_unpacked_size, compute_max_unpacked
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def check_parquet_unpacked_size(source: Path | bytes) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if isinstance(source, Path):
+        check_is_regular_file(source)
     packed, name = (len(source), "it") if isinstance(source, bytes) else (source.stat().st_size, source.name)
     try:
         with pq.ParquetFile(_to_parquet_source(source)) as file:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,7 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeGuard
 
 from speechlab._arguments import describe_missing_columns, is_missing, to_python_number
-from speechlab._files import expand_user_path
+from speechlab._files import expand_user_path, read_regular_file
+from speechlab._traces import warn_user
 from speechlab.audio import RECORDINGS_ALLOWED, AudioClip, measure_length_s, unify_recording
 from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.contract import AudioFormat, Language, VadMode, Voice
@@ -250,7 +250,7 @@ def _check_text_value(parameter: str, value: str, have: Sequence[Any], numbers: 
             f"{parameter} is the text {value!r} for every row, since no column has that name; "
             f"{parameter}=sl.batch.Value({value!r}) says the same without this warning"
         )
-        warnings.warn(message, stacklevel=find_user_stacklevel())
+        warn_user(message, stacklevel=find_user_stacklevel())
 
 
 def _find_similar_column(value: str, columns: list[str]) -> str | None:
@@ -301,7 +301,7 @@ def read_recording_cell(source: object, column: str) -> bytes | AudioClip:
         return recording
     path = hide_secrets(recording) if is_remote(recording) else expand_user_path(recording)
     try:
-        return locate_file(recording).read_bytes()
+        return read_regular_file(locate_file(recording))
     except FileNotFoundError:
         message = f"there is no file {str(path)!r}"
     except IsADirectoryError:

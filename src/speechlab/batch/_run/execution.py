@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import secrets
 import time
-import warnings
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from speechlab._traces import warn_user
 from speechlab.batch._outcome import Outcome, PlannedCall, add_advice, find_user_stacklevel
 from speechlab.batch._plan.plan import Amounts, Chunk, Plan
 from speechlab.batch._run.lease import adopt_results_of_lost_runs
@@ -281,7 +281,7 @@ class Execution:
             if failures := self.failures.describe_failures(table, rows):
                 sentences.append(failures)
         if sentences:
-            warnings.warn(". ".join(sentences), stacklevel=find_user_stacklevel())
+            warn_user(". ".join(sentences), stacklevel=find_user_stacklevel())
         if self.options["on_error"] == "raise" and self.errors:
             text = f"{len(self.errors)} requests failed; what came is kept as run {self.record.id}"
             raise ExceptionGroup(text, self.errors)

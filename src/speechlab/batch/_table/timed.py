@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +13,7 @@ from speechlab._arguments import build_argument_error, is_bool
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path
 from speechlab._frames import to_pandas_frame
+from speechlab._traces import warn_user
 from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.batch._plan.columns import build_frame
 from speechlab.batch._store_options import StoreLike, use_store
@@ -82,7 +82,7 @@ def to_segments(
     elif not len(table) and not faults:
         _check_transcript_results(frame[f"{prefix}key"], store)
     if faults:
-        warnings.warn(
+        warn_user(
             f"no {kind} of {len(faults)} rows: {format_reasons(faults.values())}",
             stacklevel=find_user_stacklevel(),
         )
@@ -102,7 +102,7 @@ def _check_transcript_results(keys: pd.Series[Any], store: StoreLike) -> None:
         message = (
             "the transcripts have no segments, as they were not asked for; give transcribe vad='segments'"
         )
-        warnings.warn(message, stacklevel=find_user_stacklevel())
+        warn_user(message, stacklevel=find_user_stacklevel())
 
 
 def collect_segments(
@@ -204,7 +204,7 @@ def write_segments(
                     target = _choose_target_and_make_folder(str(path), recording["file"].iloc[0], names)
                     written.append(frames.write(recording, target, format))
     if faults:
-        warnings.warn(
+        warn_user(
             f"no segments of {len(faults)} rows: {format_reasons(faults)}", stacklevel=find_user_stacklevel()
         )
     return written

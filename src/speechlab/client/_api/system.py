@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Unpack
 
 from speechlab._arguments import is_whole_number
 from speechlab._brief import shorten_tracebacks
+from speechlab._traces import warn_user
 from speechlab.client._api.client import Client
 from speechlab.client._settings.settings import (
     ClientOptions,
@@ -209,7 +209,7 @@ def _build_identity(
     }
     if unseen:
         values = ", ".join(f"{what} ({kind})" for what, kind in unseen.items())
-        warnings.warn(
+        warn_user(
             f"the version of {name!r} is a hash of its code, which does not change with {values}; give version= to "
             "keep results of another model apart",
             stacklevel=4,

@@ -71,8 +71,9 @@ def _read_file(path: Path, folder: str, notes: list[str]) -> pd.DataFrame:
             rows = pd.DataFrame(parse_json_lines(text, faults))
         else:
             rows = parse_delimited(text, "\t" if ending == ".tsv" else ",", faults)
-    except ValueError as error:
-        raise InvalidRequestError(f"{path} cannot be read: {error}", parameter="source") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidRequestError(f"{path} cannot be read: {reason}", parameter="source") from None
     notes += [f"{path.name}, {fault}: left out." for fault in faults]
     known = _LEADERBOARD.fullmatch(path.stem)
     cells: dict[str, Any] = {"system": folder, "set": path.stem, **(known.groupdict() if known else {})}

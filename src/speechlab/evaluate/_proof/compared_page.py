@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from speechlab._files import check_is_regular_file
 from speechlab.display import escape
 from speechlab.errors import StoreError
 from speechlab.evaluate._report import PAGE_INCHES, Report
@@ -46,6 +47,7 @@ _MAX_SHIFT = 0.01  # points
 def read_page(page: Path) -> str:
     """Return the text of a page; raises StoreError if it is none."""
     try:
+        check_is_regular_file(page)
         return page.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         message = (

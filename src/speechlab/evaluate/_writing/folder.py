@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from errno import EACCES, ENOTDIR
@@ -17,8 +16,9 @@ import orjson
 from pydantic import TypeAdapter, ValidationError
 
 from speechlab._arguments import build_argument_error, is_missing
-from speechlab._files import expand_user_path, write_atomically, write_together
+from speechlab._files import expand_user_path, read_regular_file, write_atomically, write_together
 from speechlab._pandas import pd
+from speechlab._traces import warn_user
 from speechlab._untrusted import find_path_inside, is_valid_name
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.evaluate._writing.columns import View  # noqa: TC001 - pydantic reads the annotations
@@ -176,7 +176,7 @@ def _warn_of_omitted_files(files: list[str], one: str, several: str) -> None:
     names = list(dict.fromkeys(files))
     some = ", ".join(f"{name!r:.200}" for name in names[:_TOLD]) + (", …" if len(names) > _TOLD else "")
     what = f"1 file {one}" if len(names) == 1 else f"{len(names):,} files {several}"
-    warnings.warn(f"{what}: {some}", stacklevel=5)
+    warn_user(f"{what}: {some}", stacklevel=5)
 
 
 def _hash_file(file: Path) -> str:
@@ -186,7 +186,7 @@ def _hash_file(file: Path) -> str:
 
 def compare_file_hashes(folder: Path) -> tuple[str, list[tuple[str, str, str]]]:
     """Compare the files of a report with the hashes in its record, which has thus a hash for all of them."""
-    hashes = orjson.loads((folder / _RECORD).read_bytes()).get("sha256", {})
+    hashes = orjson.loads(read_regular_file(folder / _RECORD)).get("sha256", {})
     files = {name: find_path_inside(folder, name) for name in hashes}
     actual = {
         name: _hash_file(file) if file and file.is_file() else "missing" for name, file in files.items()
@@ -205,7 +205,7 @@ def to_json_value(value: Any) -> Any:
 def _list_report_files(folder: Path) -> set[str]:
     """Return the tables and figures of the report in a folder, as named in its record."""
     try:
-        names = orjson.loads((folder / _RECORD).read_bytes())["files"]
+        names = orjson.loads(read_regular_file(folder / _RECORD))["files"]
         return {name for name in names if _REPORT_FILE.fullmatch(name)}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
@@ -258,7 +258,7 @@ def read_folder(folder: str | PathLike[str]) -> Contents:
         problem = "is no folder" if path.exists() else "is not there"
         raise StoreError(f"{path} holds no report: it {problem}; name a folder that report.save wrote")
     try:
-        saved = orjson.loads((path / _RECORD).read_bytes())
+        saved = orjson.loads(read_regular_file(path / _RECORD))
         if saved["format"] != _FORMAT:
             raise StoreError(
                 f"another version of speechlab saved the report in {path} (its format is {saved['format']}, the one "

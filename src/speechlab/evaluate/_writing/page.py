@@ -17,7 +17,7 @@ import orjson
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
-from speechlab._untrusted import unpack_lzma
+from speechlab._untrusted import load_json, unpack_lzma
 from speechlab.display import Html, element, escape, format_count, join, join_with_and, render_details
 from speechlab.evaluate._made import NO_SPEAKER, RECOMPUTABLE, SCORING
 from speechlab.evaluate._writing.columns import format_language
@@ -287,7 +287,8 @@ def parse_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents
     Raises:
         ValueError, KeyError, TypeError: The data are damaged.
     """
-    tables = orjson.loads(unpack_lzma(base64.b64decode(data["frames"])))
+    packed = base64.b64decode(data["frames"])
+    tables = load_json(unpack_lzma(packed), len(packed))
     frames = {
         table: pd.DataFrame(
             {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
 from speechlab._platform import get_package_version, get_text_dtype
+from speechlab._traces import warn_user
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 from speechlab.evaluate._writing.sentences import quote_name
@@ -120,7 +120,7 @@ def warn_failures(table: pd.DataFrame, see: str = "report.failures() has them") 
     """Warn of failed rows, with the commonest reasons, at the line that called the study."""
     errors = table.loc[table["status"] == "error", "error"]
     if words := describe_failures(errors, len(table)):
-        warnings.warn(f"{words} {see}", stacklevel=5)
+        warn_user(f"{words} {see}", stacklevel=5)
 
 
 def describe_failures(errors: pd.Series[str], rows: int, system: str = "") -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Literal, TypeAlias, get_args
 
 from speechlab._arguments import build_argument_error, is_bool
 from speechlab._platform import find_installed_version
+from speechlab._traces import warn_user
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics._inputs import check_choice
 from speechlab.text import (
@@ -266,7 +266,7 @@ def warn_if_unspaced(texts: Sequence[str], remedy: str) -> None:
     """Warn of texts without spaces between words if they are to be split at white space."""
     if _are_unspaced(texts):
         message = f"these texts have no spaces between words, and a sentence is taken for one word; {remedy}"
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warn_user(message, stacklevel=3)
 
 
 def refuse_unspaced(texts: Sequence[str], unit: str, language: str | None, normalize: Normalize) -> None:

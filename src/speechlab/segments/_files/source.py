@@ -5,13 +5,13 @@ from __future__ import annotations
 import codecs
 import math
 import re
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, TypeVar
 
+from speechlab._traces import warn_user
 from speechlab.errors import SegmentError, SegmentFileError
 from speechlab.segments._frame.schema import frame
 from speechlab.segments._frame.ticks import LATEST_S, to_ticks
@@ -90,7 +90,7 @@ class SourceFile:
         parts = [f"line {line}: {message}" if line else message for line, message in self.notes[:_NAMED]]
         if len(self.notes) > _NAMED:
             parts.append(f"and {len(self.notes) - _NAMED:,} more")
-        warnings.warn(f"{self.path}: left out: {'; '.join(parts)}", stacklevel=stacklevel + 1)
+        warn_user(f"{self.path}: left out: {'; '.join(parts)}", stacklevel=stacklevel + 1)
 
     def parse_seconds(self, text: str, line: int, what: str) -> float:
         """Read a number of seconds, 0 or more."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import threading
-import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +16,7 @@ import traitlets
 from speechlab._arguments import build_argument_error, is_number, is_pandas_frame, is_whole_number
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
+from speechlab._traces import warn_user
 from speechlab.errors import InvalidRequestError
 from speechlab.remote import hide_secrets
 from speechlab.segments import frame as segment_frame
@@ -248,7 +248,7 @@ class EditedRows:
                 f"{int(late.sum()):,} of {len(given):,} segments end after the recording of {duration_s:.2f} s, the "
                 f"first at {first:.2f} s; sl.segments.crop(frame, {duration_s:.2f}) cuts them"
             )
-            warnings.warn(message, stacklevel=3)
+            warn_user(message, stacklevel=3)
         self.given = given
         self._file = files[0] if files else file
         self._duration_s = duration_s

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._files import expand_user_path, write_atomically
+from speechlab._files import expand_user_path, read_regular_file, write_atomically
 from speechlab.batch import show_progress
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.browser import to_base64
@@ -36,7 +36,7 @@ def write_page_and_key(
         raise InvalidRequestError(message, parameter="path")
     if key_file.exists():  # the key of another test is kept: its answers cannot be read without it
         try:
-            earlier = orjson.loads(key_file.read_bytes())
+            earlier = orjson.loads(read_regular_file(key_file))
         except orjson.JSONDecodeError:
             earlier = None
         if not isinstance(earlier, dict) or earlier.get("format") != key.format:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._arguments import is_missing
+from speechlab._files import read_regular_file
 from speechlab.audio import (
     RECORDINGS_ALLOWED,
     AudioClip,
@@ -182,5 +183,5 @@ def _get_playable_original(recording: AudioClip | bytes | Path) -> Sound | None:
     if not isinstance(recording, bytes):
         if recording.stat().st_size > _MAX_EXACT_BYTES:
             return None
-        recording = recording.read_bytes()
+        recording = read_regular_file(recording)
     return Sound(recording, CONTENT_TYPES[AudioFormat(detect_format(recording))])

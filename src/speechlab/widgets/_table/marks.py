@@ -11,7 +11,7 @@ import re
 import zlib
 from typing import Any, NamedTuple
 
-from speechlab._files import expand_user_path
+from speechlab._files import expand_user_path, read_regular_file
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._table.rows import ANNOTATIONS, Rows
 
@@ -73,7 +73,7 @@ def _format_csv(keys: list[str], noted: list[Any]) -> str:
 def load_marks(rows: Rows, path: str | os.PathLike[str]) -> None:
     """Put the marks, ratings and notes of a file into the rows with the same keys, or refuse all of them."""
     file = expand_user_path(path)
-    lines = _parse_annotation_rows(file.read_bytes(), file.name)
+    lines = _parse_annotation_rows(read_regular_file(file), file.name)
     places = {key: row for row, key in enumerate(rows.list_keys())}
     strangers = [line["key"] for line in lines if line["key"] not in places]
     changed = [
