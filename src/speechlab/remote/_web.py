@@ -27,6 +27,8 @@ async def open_session(**options: Any) -> Any:
     class Response(aiohttp.ClientResponse):  # type: ignore[misc, name-defined]  # of a package that may be missing
         """A reply; whoever reads it as a whole gets an error if it is large."""
 
+        _body: bytes | None = None
+
         async def read(self) -> bytes:
             if self._body is None:
                 body = bytearray()
