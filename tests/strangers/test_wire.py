@@ -1,0 +1,423 @@
+"""Bytes as no library sends them, on one service: each ends in a reply of the contract, and harms nobody else.
+
+``python -m pytest tests/strangers/test_wire.py`` counts the attacks; slow heads and bodies, floods and unread replies
+take seconds and are in ``tests/service``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import socket
+import struct
+
+import pytest
+
+from support.clients import KEY
+from support.sockets import read_all
+from support.staged import staged_service
+
+AUTH = f"Authorization: Bearer {KEY}"
+SMUGGLED = f"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n{AUTH}\r\n\r\n"
+FORM = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+FIELDS = {b"source_lang": b"en", b"target_lang": b"ja"}
+CLOSE = 8
+STATUS = re.compile(rb"HTTP/1\.1 ([2-5]\d\d) ")  # 100 asks whether a client is still there
+
+
+def post(path, body, *lines, kind="application/json"):
+    body = body if isinstance(body, bytes) else body.encode("utf-8", "surrogatepass")
+    head = [f"POST {path} HTTP/1.1", "Host: localhost", AUTH, f"Content-Type: {kind}", *lines]
+    length = (
+        []
+        if any(line.lower().startswith(("content-length", "transfer")) for line in lines)
+        else [f"Content-Length: {len(body)}"]
+    )
+    return "\r\n".join([*head, *length, "", ""]).encode("latin-1") + body
+
+
+def get(path="/tts/voices", *lines, host="Host: localhost", key=AUTH, version="HTTP/1.1"):
+    return (
+        "\r\n".join(filter(None, [f"GET {path} {version}", host, key, *lines])).encode("latin-1")
+        + b"\r\n\r\n"
+    )
+
+
+def framed(*lines, body=""):
+    """A body whose length is in doubt, with a request in it that nobody sent."""
+    return post("/tts", body + SMUGGLED, *lines)
+
+
+def form(*pieces, boundary="b", end=b"--b--\r\n", **fields):
+    data = b"".join(FORM % pair for pair in FIELDS.items()) + b"".join(pieces) + end
+    return post("/translate/", data, kind=f"multipart/form-data; boundary={boundary}")
+
+
+def speak(text, **fields):
+    return post("/tts", json.dumps({"voice_id": "VOICE", "format": "wav", "text": text, **fields}))
+
+
+TEXT = FORM % (b"text", b"Hello.")
+REFUSED = set(range(400, 500))
+FRAMING = {
+    "both lengths": framed("Content-Length: 4", "Transfer-Encoding: chunked", body="0\r\n\r\n"),
+    "both lengths, chunked first": framed(
+        "Transfer-Encoding: chunked", "Content-Length: 4", body="0\r\n\r\n"
+    ),
+    "two lengths": framed("Content-Length: 0", "Content-Length: 4"),
+    "two equal lengths": framed("Content-Length: 0", "Content-Length: 0"),
+    "a list of lengths": framed("Content-Length: 0, 0"),
+    "a length with a sign": framed("Content-Length: +0"),
+    "a negative length": framed("Content-Length: -1"),
+    "a length in hexadecimal": framed("Content-Length: 0x0"),
+    "a length with a space": framed("Content-Length: 0 0"),
+    "a length of other digits": framed("Content-Length: \xb2"),
+    "a length of 30 digits": framed("Content-Length: " + "9" * 30),
+    "a length of 5,000 digits": framed("Content-Length: " + "9" * 5_000),
+    "an empty length": framed("Content-Length: "),
+    "a length with a space before the colon": framed("Content-Length : 4"),
+    "chunked with a space before the colon": framed("Transfer-Encoding : chunked", body="0\r\n\r\n"),
+    "chunked behind a tab": framed("Transfer-Encoding:\tchunked, identity", body="0\r\n\r\n"),
+    "chunked behind a vertical tab": framed("Transfer-Encoding: \x0bchunked", body="0\r\n\r\n"),
+    "chunked twice": framed("Transfer-Encoding: chunked, chunked", body="0\r\n\r\n"),
+    "two codings": framed("Transfer-Encoding: chunked", "Transfer-Encoding: identity", body="0\r\n\r\n"),
+    "an unknown coding": framed("Transfer-Encoding: xchunked", body="0\r\n\r\n"),
+    "chunked in quotes": framed('Transfer-Encoding: "chunked"', body="0\r\n\r\n"),
+    "chunked on a second line": framed("Transfer-Encoding:\r\n chunked", body="0\r\n\r\n"),
+    "chunked in HTTP/1.0": framed("Transfer-Encoding: chunked", body="0\r\n\r\n").replace(
+        b"HTTP/1.1", b"HTTP/1.0", 1
+    ),
+    "a chunk's size with 0x": framed("Transfer-Encoding: chunked", body="0x0\r\n\r\n"),
+    "a negative chunk": framed("Transfer-Encoding: chunked", body="-1\r\n\r\n"),
+    "a chunk's size with an underscore": framed("Transfer-Encoding: chunked", body="0_0\r\n\r\n"),
+    "a chunk of more than 64 bits": framed("Transfer-Encoding: chunked", body="F" * 17 + "\r\n"),
+    "a chunk without its end": framed("Transfer-Encoding: chunked", body="1\r\nab\r\n0\r\n\r\n"),
+    "a chunk's size with a bare line feed": framed("Transfer-Encoding: chunked", body="0\n\n"),
+    "a chunk's size with a bare return": framed("Transfer-Encoding: chunked", body="2\r\r\nab\r\n0\r\n\r\n"),
+    "an empty chunk's size": framed("Transfer-Encoding: chunked", body="\r\n\r\n"),
+    "a chunk with an extension": post(
+        "/tts", "0;a=" + "b" * 100_000 + "\r\n\r\n", "Transfer-Encoding: chunked"
+    ),
+    "a chunk with a line in its extension": framed("Transfer-Encoding: chunked", body="0;a=\n\r\n\r\n"),
+    "a key in a trailer": framed("Transfer-Encoding: chunked", body=f"0\r\n{AUTH}\r\n\r\n"),
+    "a length in a trailer": framed("Transfer-Encoding: chunked", body="0\r\nContent-Length: 400\r\n\r\n"),
+    "a long trailer": framed("Transfer-Encoding: chunked", body="0\r\nA: " + "b" * 200_000 + "\r\n\r\n"),
+    "many trailers": framed("Transfer-Encoding: chunked", body="0\r\n" + "A: b\r\n" * 20_000 + "\r\n"),
+    "a body of GET": get("/tts/voices", "Content-Length: 400") + SMUGGLED.encode(),
+    "a body behind a refusal": get("/tts/voices", f"Content-Length: {len(SMUGGLED)}", key="")
+    + SMUGGLED.encode(),
+}
+HEADS = {
+    "a folded header": get("/tts/voices", "X-A: a\r\n b"),
+    "a bare return in a header": get("/tts/voices", f"X-A: a\r{AUTH}"),
+    "a bare line feed in a header": get("/tts/voices", f"X-A: a\n{AUTH}", key=""),
+    "a NUL in a header": get("/tts/voices", "X-A: a\0b"),
+    "a header without a colon": get("/tts/voices", "X-A"),
+    "a header with a space in its name": get("/tts/voices", "X A: b"),
+    "a header without a name": get("/tts/voices", ": b"),
+    "a header before all names": b"GET /tts/voices HTTP/1.1\r\n Host: localhost\r\n\r\n",
+    "bare line feeds": get().replace(b"\r\n", b"\n"),
+    "HTTP/0.9": b"GET /tts/voices\r\n\r\n",
+    "HTTP/2 from the start": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "HTTP/9.9": get(version="HTTP/9.9"),
+    "HTTP/1.10": get(version="HTTP/1.10"),
+    "no version": get(version="HTTP/"),
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(512),
+    "SSH": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "NULs": bytes(1_000),
+    "a method with a NUL": get().replace(b"GET", b"G\0T"),
+    "a method in lower case": get().replace(b"GET", b"get"),
+    "a method of 10,000 letters": get().replace(b"GET", b"G" * 10_000),
+    "TRACE": get().replace(b"GET", b"TRACE"),
+    "CONNECT": get("localhost:22").replace(b"GET", b"CONNECT"),
+    "OPTIONS of all": get("*").replace(b"GET", b"OPTIONS"),
+    "a body of bytes instead of a request": bytes(range(256)) * 40,
+    "no host": get(host=""),
+    "two hosts": get("/tts/voices", "Host: localhost"),
+    "another host": get(host="Host: strangers.example"),
+    "another host in the address": get("http://strangers.example/tts/voices", host="Host: strangers.example"),
+    "a host with a login": get(host="Host: localhost@strangers.example"),
+    "a host with a path": get(host="Host: localhost/../strangers.example"),
+    "a host with a space": get(host="Host: localhost strangers.example"),
+    "an empty host": get(host="Host:"),
+    "a forwarded host": get("/tts/voices", "X-Forwarded-Host: localhost", host="Host: strangers.example"),
+    "two slashes": get("//tts/voices"),
+    "a point in the path": get("/./tts/voices"),
+    "a path that goes up": get("/tts/../tts/../../etc/passwd"),
+    "a packed path that goes up": get("/%2e%2e/%2e%2e/etc/passwd"),
+    "a path that goes up with a backslash": get("/..\\..\\etc\\passwd"),
+    "a NUL in the path": get("/tts/voices%00"),
+    "a parameter in the path": get("/tts/voices;a=b"),
+    "a path in capitals": get("/TTS/VOICES"),
+    "a slash behind the path": get("/tts/voices/"),
+    "a path that is not UTF-8": get("/%ff%fe"),
+    "a path of other bytes": get("/tts/\xe9\xff"),
+    "a line break in the path": get("/tts%0d%0aX-A:%20b"),
+    "a path of 60,000 letters": get("/" + "a" * 60_000),
+    "the metrics without an operator's key": get("/metrics", key=""),
+    "the key in the address": get(f"/tts/voices?api_key={KEY}&authorization=Bearer%20{KEY}", key=""),
+    "the key in a cookie": get("/tts/voices", f"Cookie: Authorization={KEY}; api_key={KEY}", key=""),
+    "the key in X-API-Key": get("/tts/voices", f"X-API-Key: {KEY}", key=""),
+    "the key for a proxy": get("/tts/voices", f"Proxy-Authorization: Bearer {KEY}", key=""),
+    "the key as Basic": get(key=f"Authorization: Basic {KEY}"),
+    "the key in quotes": get(key=f'Authorization: Bearer "{KEY}"'),
+    "the key twice": get("/tts/voices", AUTH),
+    "two keys in a list": get(key=f"{AUTH}, Bearer {KEY}"),
+    "the key and a NUL": get(key=f"{AUTH}\0"),
+    "the key in capitals": get(key=f"Authorization: Bearer {KEY.upper()}"),
+    "a part of the key": get(key=AUTH[:-1]),
+    "a key that is not ASCII": get(key="Authorization: Bearer sl:\xff\xfe"),
+    "a key of 60,000 letters": get(key="Authorization: Bearer sl:" + "a" * 60_000),
+    "300 headers": get("/tts/voices", *["X-A: b"] * 300),
+    "a method that is asked for in a header": get(
+        "/healthz", "X-HTTP-Method-Override: DELETE", host="Host: evil.example"
+    ),
+}
+JSONS = {
+    "nothing": "",
+    "a list": "[]",
+    "100,000 brackets": "[" * 100_000,
+    "100,000 objects": '{"a":' * 100_000,
+    "brackets in a field": '{"text":' + "[" * 50_000 + "]" * 50_000 + "}",
+    "a number of 100,000 digits": '{"sample_rate":' + "9" * 100_000 + "}",
+    "a number without end": '{"temperature": 1e999}',
+    "NaN": '{"temperature": NaN}',
+    "a byte order mark": "\ufeff{}",
+    "UTF-16": "{}".encode("utf-16"),
+    "UTF-7": post("/tts", "{+AGE-}", kind="application/json; charset=utf-7"),
+    "half of a pair": '{"text": "\\ud800"}',
+    "half of a pair as bytes": b'{"text": "\xed\xa0\x80"}',
+    "overlong UTF-8": b'{"text": "\xc0\xaf"}',
+    "a cut character": b'{"text": "\xe3\x81"}',
+    "more behind the end": "{}{}",
+    "a remark": "{/* a */}",
+    "single quotes": "{'text': 'a'}",
+    "a NUL": '{"text": "a\0b"}',
+    "20,000 names": json.dumps({f"a{number}": 1 for number in range(20_000)}),
+    "names of the object": '{"__proto__": {"text": "a"}, "__class__": "a", "constructor": 1}',
+    "more than its limit": b'{"text": "' + b"a" * 300_000 + b'"}',
+    "packed": post("/tts", b"\x1f\x8b" + bytes(20), "Content-Encoding: gzip"),
+    "a body that ends early": post("/tts", "{}", "Content-Length: 100"),
+    "a recognition of nothing": post("/asr/srt/audio_llm", "{}"),
+    "a recognition of a path": post("/asr/srt/audio_llm", '{"audio": "/etc/passwd"}'),
+    "a recognition of an address": post(
+        "/asr/srt/audio_llm",
+        '{"messages": [{"role": "user", "content": [{"type": "audio_url", "audio_url": {"url": "file:///etc/passwd"}}]}]}',
+    ),
+    "a recognition of a WAV without end": post(
+        "/asr/srt/audio_llm", '{"audio": "UklGRv////9XQVZFZm10IP////8="}'
+    ),
+}
+FORMS = {
+    "no boundary": post("/translate/", b"--b--", kind="multipart/form-data"),
+    "an empty boundary": post("/translate/", b"----\r\n", kind="multipart/form-data; boundary="),
+    "a boundary of 5,000 letters": post(
+        "/translate/", b"--b--", kind="multipart/form-data; boundary=" + "b" * 5_000
+    ),
+    "a boundary with a quote": post("/translate/", b"--b--", kind='multipart/form-data; boundary="b'),
+    "a boundary that is not ASCII": post(
+        "/translate/", b"--b--", kind="multipart/form-data; boundary=\xff\xfe"
+    ),
+    "two boundaries": post("/translate/", b"--b--", kind="multipart/form-data; boundary=a; boundary=b"),
+    "another boundary": form(TEXT, boundary="c"),
+    "no end": form(TEXT, end=b""),
+    "an end without its hyphens": form(TEXT, end=b"--b\r\n"),
+    "bare line feeds": form(TEXT.replace(b"\r\n", b"\n")),
+    "a field without a name": form(TEXT, b"--b\r\nContent-Disposition: form-data\r\n\r\na\r\n"),
+    "a field without a head": form(TEXT, b"--b\r\n\r\na\r\n"),
+    "a field twice": form(TEXT, TEXT),
+    "a file": form(TEXT.replace(b'name="text"', b'name="text"; filename="../../etc/passwd"')),
+    "a field that is packed": form(
+        TEXT.replace(b"\r\n\r\n", b"\r\nContent-Transfer-Encoding: base64\r\n\r\n", 1)
+    ),
+    "a field that is not UTF-8": form(FORM % (b"text", b"\xff\xfe")),
+    "20,000 fields": form(TEXT, FORM % (b"a", b"b") * 20_000),
+    "a field with 10,000 headers": form(b"--b\r\n" + b"A: b\r\n" * 10_000 + b"\r\na\r\n"),
+    "a field with a header of 100,000 letters": form(b"--b\r\nA: " + b"b" * 100_000 + b"\r\n\r\na\r\n"),
+    "words before the first field": post(
+        "/translate/", b"a" * 200_000 + TEXT, kind="multipart/form-data; boundary=b"
+    ),
+    "21 words": form(TEXT, FORM % (b"keywords", b"a") * 21),
+    "URL-encoded": post("/translate/", b"text=a", kind="application/x-www-form-urlencoded"),
+    "JSON": post("/translate/", b"{}"),
+    "a larger form than allowed": form(FORM % (b"text", b"a" * 400_000)),
+}
+# What asks for more than it gets, or is odd and allowed.
+ANSWERED = {
+    "a field of another charset": form(
+        FORM.replace(b"\r\n\r\n", b"\r\nContent-Type: text/plain; charset=utf-16\r\n\r\n", 1)
+        % (b"text", b"a\0")
+    ),
+    "a form in a form": form(
+        FORM.replace(b"\r\n\r\n", b"\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n", 1)
+        % (b"text", b"--c--")
+    ),
+    "a range": get("/tts/voices", "Range: bytes=0-0"),
+    "1,000 ranges": get("/tts/voices", "Range: bytes=" + ",".join(["0-"] * 1_000)),
+    "another protocol": get(
+        "/tts/voices", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"
+    ),
+    "the name of a user's address": get(
+        "/tts/voices", "X-Forwarded-For: 127.0.0.1", "Forwarded: for=127.0.0.1"
+    ),
+    "an id with a line break": get("/tts/voices", "X-Request-ID: a%0d%0ab"),
+    "a language of 10,000 letters": get("/tts/voices", "Accept-Language: " + "a" * 10_000),
+    "an address with a question": get("/tts/voices?" + "a=b&" * 5_000),
+}
+ATTACKS = [
+    *((f"framing: {name}", data, REFUSED | {501, 505}) for name, data in FRAMING.items()),
+    *((f"head: {name}", data, REFUSED | {501, 505}) for name, data in HEADS.items()),
+    *(
+        (
+            f"JSON: {name}",
+            data if b" HTTP/1.1\r\n" in (data if isinstance(data, bytes) else b"") else post("/tts", data),
+            REFUSED,
+        )
+        for name, data in JSONS.items()
+    ),
+    *((f"form: {name}", data, REFUSED) for name, data in FORMS.items()),
+    *((f"answered: {name}", data, {200}) for name, data in ANSWERED.items()),
+]
+
+
+@pytest.fixture(scope="module")
+def service():
+    with staged_service() as service:
+        yield service
+
+
+def exchange(service, data):
+    with socket.create_connection(service.http.address, timeout=10) as connection:
+        try:
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before the end
+        try:
+            return read_all(connection)
+        except ConnectionResetError:
+            return b""
+
+
+@pytest.mark.parametrize(("name", "data", "allowed"), ATTACKS, ids=[name for name, *_ in ATTACKS])
+def test_an_attack_by_http_is_held(name, data, allowed, service):
+    reply = exchange(service, data)
+    statuses = {int(status) for status in STATUS.findall(reply)}
+    assert statuses <= allowed, reply[:300]
+    assert len(STATUS.findall(reply)) <= 1, "a request that nobody sent was answered"
+    assert KEY.encode() not in reply
+    assert b"Traceback" not in reply
+    assert service.http.request("GET", "/healthz").status == 200
+
+
+def frame(opcode, payload=b"", *, fin=True, mask=b"\1\2\3\4", rsv=0, size=None, wide=0):
+    size = len(payload) if size is None else size
+    short = size if size < 126 and not wide else 127 if size > 65_535 or wide == 8 else 126
+    head = bytes([(0x80 if fin else 0) | rsv | opcode, (0x80 if mask else 0) | short])
+    head += {126: struct.pack("!H", size & 0xFFFF), 127: struct.pack("!Q", size)}.get(short, b"")
+    return (
+        head + mask + bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
+        if mask
+        else head + payload
+    )
+
+
+MESSAGES = {
+    "a frame without a mask": (frame(1, b"{}", mask=b""), {1002}),
+    "a reserved bit": (frame(1, b"{}", rsv=0x40), {1002}),
+    "a reserved kind": (frame(3, b"{}"), {1002}),
+    "a reserved kind of control": (frame(11), {1002}),
+    "a ping in pieces": (frame(9, b"a", fin=False), {1002}),
+    "a ping of 126 bytes": (frame(9, bytes(126)), {1002}),
+    "a piece without a beginning": (frame(0, b"a"), {1002}),
+    "a beginning in the middle": (frame(1, b"a", fin=False) + frame(1, b"b"), {1002}),
+    "a length of 64 bits": (frame(1, size=1 << 63), {1002, 1009}),
+    "a length above the limit": (frame(1, size=1 << 30), {1009}),
+    "a length that is longer than needed": (frame(1, b"{}", wide=8), {1002, 1000}),
+    "a close of one byte": (frame(8, b"a"), {1002}),
+    "a close of 5": (frame(8, struct.pack("!H", 5)), {1002}),
+    "a close of 1005": (frame(8, struct.pack("!H", 1005)), {1002}),
+    "a close of 1006": (frame(8, struct.pack("!H", 1006)), {1002}),
+    "a close of 65535": (frame(8, struct.pack("!H", 65_535)), {1002}),
+    "a close that is not UTF-8": (frame(8, struct.pack("!H", 1000) + b"\xff"), {1002, 1007}),
+    "a close of 200 bytes": (frame(8, struct.pack("!H", 1000) + bytes(200)), {1002}),
+    "words behind a close": (frame(8, struct.pack("!H", 1000)) + frame(1, b"{}"), {1000}),
+    "bytes": (frame(2, b"{}"), {1003}),
+    "a text that is not UTF-8": (frame(1, b"\xff"), {1007}),
+    "half of a pair": (frame(1, b"\xed\xa0\x80"), {1007}),
+    "a cut character": (frame(1, b"\xe3\x81"), {1007}),
+    "300,000 letters": (frame(1, b"a" * 300_000), {1009}),
+    "300,000 letters in pieces": (frame(1, b"a" * 150_000, fin=False) + frame(0, b"a" * 150_000), {1009}),
+    "20,000 empty pieces": (frame(1, fin=False) + frame(0, fin=False) * 20_000, {1008, 1009, 1000}),
+    "20,000 pings": (frame(9, b"a") * 20_000, {1008, 1000}),
+    "a request of HTTP": (SMUGGLED.encode(), {1002, 1009, 1003, 1000}),
+    "100,000 brackets": (frame(1, b"[" * 100_000), {1000}),
+    "a number of 100,000 digits": (frame(1, b'{"type":' + b"9" * 100_000 + b"}"), {1000}),
+    "a list": (frame(1, b"[]"), {1000}),
+    "a type that is none": (frame(1, b'{"type": {"a": 1}}'), {1000}),
+    "an id of 100,000 letters": (frame(1, b'{"type": "tts.speak", "id": "' + b"a" * 100_000 + b'"}'), {1000}),
+}  # fmt: skip
+HANDSHAKES = {
+    "no key of the handshake": ("Sec-WebSocket-Key", ""),
+    "a short key of the handshake": ("Sec-WebSocket-Key", "YQ=="),
+    "a key of the handshake that is not base64": ("Sec-WebSocket-Key", "a" * 24),
+    "another version": ("Sec-WebSocket-Version", "8"),
+    "another host": ("Host", "strangers.example"),
+    "another origin": ("Origin", "https://strangers.example"),
+    "an origin of a file": ("Origin", "null"),
+    "no key": ("Authorization", ""),
+    "a key as protocol": ("Authorization", None),
+    "a body": ("Content-Length", "5"),
+}
+
+
+def build_handshake(name="", value=""):
+    lines = {
+        "Host": "localhost", "Connection": "Upgrade", "Upgrade": "websocket", "Authorization": f"Bearer {KEY}",
+        "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+    }  # fmt: skip
+    if value is None:
+        del lines[name]
+        lines["Sec-WebSocket-Protocol"] = KEY
+    elif name:
+        lines[name] = value
+    return "\r\n".join(
+        ["GET /ws/tts/realtime HTTP/1.1", *(f"{name}: {value}" for name, value in lines.items()), "", ""]
+    ).encode()
+
+
+def converse(service, data):
+    """Send bytes behind a handshake; return the reply's head, and the kinds and bodies of frames up to a close."""
+    frames, kind = [], None
+    with socket.create_connection(service.http.address, timeout=10) as connection:
+        connection.sendall(build_handshake())
+        stream = connection.makefile("rb")
+        head = b"".join(iter(stream.readline, b"\r\n"))
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            connection.sendall(data)
+        with contextlib.suppress(ConnectionResetError):
+            while kind != CLOSE and len(start := stream.read(2)) == 2:
+                kind, size = start[0] & 15, start[1]
+                size = int.from_bytes(stream.read(2 if size == 126 else 8)) if size > 125 else size
+                frames.append((kind, stream.read(size)))
+    return head, frames
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_an_attack_by_frames_is_held(name, service):
+    data, codes = MESSAGES[name]
+    head, frames = converse(service, data + (frame(CLOSE, struct.pack("!H", 1000)) if 1000 in codes else b""))
+    assert head.startswith(b"HTTP/1.1 101 ")
+    assert {int.from_bytes(body[:2]) for kind, body in frames if kind == CLOSE} <= codes
+    assert {json.loads(body)["type"] for kind, body in frames if kind == 1} <= {"router.error", "tts.error"}
+    assert KEY.encode() not in repr(frames).encode()
+    assert service.http.request("GET", "/healthz").status == 200
+
+
+@pytest.mark.parametrize("name", HANDSHAKES)
+def test_an_attack_by_handshake_is_held(name, service):
+    reply = exchange(service, build_handshake(*HANDSHAKES[name]))
+    assert int(STATUS.match(reply)[1]) in REFUSED
+    assert json.loads(reply.partition(b"\r\n\r\n")[2])["name"]
+    assert KEY.encode() not in reply
