@@ -87,6 +87,9 @@ def test_what_is_missing_is_one_sentence(machine):
     )
     machine(["T4"], count=0)
     assert "this build of ctranslate2 is for the CPU" in describe_gpus()
+    library = sys.modules["ctranslate2"]
+    library.get_cuda_device_count = lambda: 1 // 0
+    assert "ctranslate2 cannot be loaded (integer division" in describe_gpus()
     machine(["T4"], providers=["CUDAExecutionProvider"], devices=["CPU", "GPU"])
     assert describe_gpus() == "T4; the engines use it"
 

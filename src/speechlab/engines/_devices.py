@@ -132,8 +132,13 @@ def describe_gpus() -> str:
         ("onnxruntime", find_onnxruntime_problem),
         ("xllamacpp", find_llama_problem),
     ):
-        if find_spec(module) is not None and (problem := find_problem()):
-            problems.append(problem)
+        if find_spec(module) is None:
+            continue
+        try:
+            problem = find_problem()
+        except Exception as error:  # noqa: BLE001 - a library for another system or driver may raise anything
+            problem = f"{module} cannot be loaded ({error})"
+        problems += [problem] if problem else []
     return "; ".join([", ".join(gpus), *(problems or ["the engines use it"])])
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _TIMEOUT_S = 15.0
 # Bytes that must stay free on the disk.
 _RESERVE_BYTES = 100 << 20
+_HASH_BYTES = 8 << 20
 _LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
 
 
@@ -202,10 +203,10 @@ def _fetch_files(
         for file in sorted(chosen, key=lambda file: file.size):
             options = {"revision": commit, "tqdm_class": counting, "library_name": "speechlab"}
             path = Path(hub.hf_hub_download(source.repository, file.name, **options))
-            if not _has_hash(path, file):
+            if not _has_hash(path, file, add_bytes):
                 # A damaged copy in the cache, or a damaged transfer: once more.
                 path = Path(hub.hf_hub_download(source.repository, file.name, force_download=True, **options))
-                if not _has_hash(path, file):
+                if not _has_hash(path, file, add_bytes):
                     raise ModelError(
                         f"the file {file.name!r} of {str(source)!r} arrived damaged twice: it has not the "
                         f"hub's hash; try again later, or download it yourself and give its folder"
@@ -232,14 +233,17 @@ def _build_counting_bar(add_bytes: Callable[[int], None]) -> type:
     return CountingBar
 
 
-def _has_hash(path: Path, file: HubFile) -> bool:
+def _has_hash(path: Path, file: HubFile, add_bytes: Callable[[int], None]) -> bool:
+    """Compare a file with its hash; the progress goes on meanwhile, since large files take minutes."""
     if path.stat().st_size != file.size:
         return False
-    if file.sha256:
-        return compute_file_sha256(path) == file.sha256
-    data = path.read_bytes()
-    header = b"blob %d\0" % len(data)
-    return hashlib.sha1(header + data).hexdigest() == file.git_sha1  # noqa: S324 - git's own hash
+    # Small files have the hash that git gives them.
+    digest = hashlib.sha256() if file.sha256 else hashlib.sha1(b"blob %d\0" % file.size)  # noqa: S324
+    with path.open("rb") as stream:
+        while block := stream.read(_HASH_BYTES):
+            digest.update(block)
+            add_bytes(0)
+    return digest.hexdigest() == (file.sha256 or file.git_sha1)
 
 
 @contextmanager

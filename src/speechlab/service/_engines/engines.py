@@ -158,6 +158,9 @@ def _check_options_by_making_engine(name: str, options: dict[str, Any], *, is_na
         if is_named:
             raise ConfigurationError(f"the engine {name!r} cannot be used: {error}") from error
         return
-    except Exception:  # noqa: BLE001 - reported and logged on first use
+    except Exception as error:  # of the engine itself; without a name it is reported and logged on first use
+        if is_named:
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigurationError(f"the engine {name!r} cannot be used: {reason}") from error
         return
     getattr(engine, "close", lambda: None)()

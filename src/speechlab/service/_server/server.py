@@ -75,9 +75,12 @@ class _ProgressLines:
 
     def __init__(self) -> None:
         self._next = 0.0
+        self._done = -1
 
     def print_progress(self, model: str, done: int, total: int) -> None:
-        if total and (done == total or time.monotonic() >= self._next):
+        is_end = done == total != self._done
+        if total and (is_end or time.monotonic() >= self._next):
+            self._done = done
             self._next = time.monotonic() + 0.5
             sys.stdout.write(f"progress {json.dumps({'model': model, 'done': done, 'total': total})}\n")
             sys.stdout.flush()
