@@ -11,12 +11,13 @@ import numpy as np
 import psutil
 import pytest
 
-from speechlab.engines import RecognitionOptions, Recognizer, Synthesizer, create
+from speechlab.engines import ModelStore, RecognitionOptions, Recognizer, Synthesizer, create
 from speechlab.engines._recognition.decoding import Span
 from speechlab.engines._sherpa import recognizer as recognizer_module
 from speechlab.engines._sherpa.phonemes import read_text, select_known
 from speechlab.engines._speech.phonemes import ReadHere
 from speechlab.errors import ConfigurationError, EngineError, MissingDependencyError, ModelError
+from support.model_hub import use_model_hub
 from support.tiny_onnx import (
     FLOAT,
     RATE,
@@ -176,6 +177,34 @@ def test_languages_are_stated_named_or_given(tmp_path):
     assert create(
         "sherpa", model=str(write_stub(tmp_path / "sense", "model.onnx", "tokens.txt", metadata=sense))
     ).languages == ("zh", "ko")
+
+
+def test_a_model_of_the_hub_is_fetched_when_it_is_needed_and_only_its_files(tmp_path, monkeypatch):
+    pytest.importorskip("huggingface_hub")
+    piper = write_piper_voice(tmp_path / "piper")
+    tones = write_tone_recognizer(tmp_path / "tones")
+    files = {
+        f"de/low/{path.name}": path.read_bytes() for path in (piper, piper.with_name(f"{piper.name}.json"))
+    }
+    store = ModelStore(tmp_path / "store")
+    with use_model_hub(monkeypatch, tmp_path / "hf") as hub:
+        hub.add("rhasspy/voices", {**files, "de/high/other.onnx": b"x", "README.md": b"x"})
+        hub.add(
+            "o/nemo-ctc-de", {path.name: path.read_bytes() for path in tones.iterdir()} | {"a/b.wav": b"x"}
+        )
+        voice = create("sherpa-voice", model=f"rhasspy/voices:de/low/{piper.name}", store=store)
+        ears = create("sherpa", model="o/nemo-ctc-de", store=store)
+        assert hub.fetched == []
+        assert [each.name for each in voice.voices] == ["anna", "emil"]
+        assert ears.languages == ("de",)
+        assert set(hub.fetched) == {piper.name, f"{piper.name}.json", "model.onnx", "tokens.txt"}
+        with pytest.raises(
+            ModelError, match=r"name the file of a voice after a colon.*nothing was downloaded"
+        ):
+            create("sherpa-voice", model="rhasspy/voices", store=store).find_model()
+    assert (voice.model, ears.model[:13]) == (piper.stem, "o/nemo-ctc-de")
+    again = create("sherpa", model="o/nemo-ctc-de", store=store, allow_download=False)
+    assert again.languages == ("de",)
 
 
 def test_a_voice_of_piper_speaks_with_its_names(hum):

@@ -211,6 +211,11 @@ def test_which_engines_are_on(tmp_path):
     assert list_served_engines(more)[0].name in {"llama", "whisper"}
     translators = [engine.name for engine in list_served_engines(more) if engine.kind == "translator"]
     assert translators == ["llama"]
+    named = ServiceConfig(engines={"llama": {"model": str(tmp_path / "m.gguf")}})
+    assert [engine.name for engine in list_served_engines(named) if engine.kind == "translator"] == ["llama"]
+    kept = ServiceConfig(engines=named.engines, translator="gemma")
+    translators = [engine.name for engine in list_served_engines(kept) if engine.kind == "translator"]
+    assert translators == ["gemma", "llama"]
     with pytest.raises(ConfigurationError, match="no-such"):
         list_served_engines(ServiceConfig(engines={"no-such": {}}))
     with pytest.raises(ConfigurationError, match="whisperer"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from speechlab.engines import NAMING_OPTIONS, Reader, catalogue, create, status
 from speechlab.errors import ConfigurationError, SpeechLabError
@@ -18,6 +18,9 @@ from speechlab.service._providers import ServedEngine
 from speechlab.service._workers.pool import Decoders, Readers
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from speechlab.engines import EngineEntry
     from speechlab.service._config import ServiceConfig
 
 # Maximum of recordings of a key that are at another deployment at the same time.
@@ -112,7 +115,8 @@ def list_served_engines(config: ServiceConfig, reader: Reader | None = None) -> 
     each that has options. The chosen ones come first. With a remote recognizer, none is on here.
     """
     table = catalogue()
-    names = [*config.engines, *(name for name in (config.recognizer, config.translator) if name)]
+    chosen_names = _choose_engine(config, "recognizer", table), _choose_engine(config, "translator", table)
+    names = [*config.engines, *(name for name in chosen_names if name)]
     extra = {engine.name for engine in config.extra_engines}
     for name in names:
         if name not in table and name not in extra:
@@ -123,9 +127,8 @@ def list_served_engines(config: ServiceConfig, reader: Reader | None = None) -> 
     for name, entry in table.items():
         options = dict(config.engines.get(name, {}))
         enabled = options.pop("enabled", None)
-        chosen = name in {config.recognizer, config.translator}
-        is_on = chosen or bool(options) if enabled is None else bool(enabled)
-        if enabled is None and not is_on and entry.kind == "synthesizer":
+        is_on = name in chosen_names or bool(options) if enabled is None else bool(enabled)
+        if enabled is None and not is_on and entry.kind == "synthesizer" and not entry.wants:
             is_on = status(name).ready
             if not is_on:
                 log("engine not offered", engine=name, remedy=status(name).remedy)
@@ -138,8 +141,27 @@ def list_served_engines(config: ServiceConfig, reader: Reader | None = None) -> 
             engines.append(ServedEngine(name, entry.kind, partial(create, name, **options)))
     if config.recognizer_url:
         engines = [engine for engine in engines if engine.kind != "recognizer"]
-    chosen_first = {config.recognizer, config.translator}
-    return sorted(engines, key=lambda engine: engine.name not in chosen_first)
+    return sorted(engines, key=lambda engine: engine.name not in chosen_names)
+
+
+def _choose_engine(
+    config: ServiceConfig, kind: Literal["recognizer", "translator"], table: Mapping[str, EngineEntry]
+) -> str:
+    """Return the engine that recognizes, or translates by default.
+
+    It is the one of the settings. If they name none, it is the only one of its kind whose model they name.
+    """
+    named = [
+        name
+        for name, options in config.engines.items()
+        if name in table
+        and table[name].kind == kind
+        and options.get("model")
+        and options.get("enabled", True)
+    ]
+    if kind not in config.model_fields_set and len(named) == 1:
+        return named[0]
+    return config.recognizer if kind == "recognizer" else config.translator
 
 
 def _check_options_by_making_engine(name: str, options: dict[str, Any], *, is_named: bool) -> None:
