@@ -131,6 +131,8 @@ TRANSDUCER = ("encoder.onnx", "decoder.onnx", "joiner.onnx", "tokens.txt")
         (TRANSDUCER, {"model_type": "zipformer2"}, ("x", "cached_key_0"), "is a streaming model"),
         (TRANSDUCER, {"model_type": "EncDecRNNTBPEModel"}, (), "lacks the metadata vocab_size, subsampling_factor"),
         (("model.onnx", "tokens.txt"), {"model_type": "vits"}, (), "its model_type is 'vits'"),
+        (("encoder.onnx", "decoder.onnx", "tokens.txt"), {"model_type": "canary"}, (), "its model_type is 'canary'"),
+        (("decoder_model_merged.onnx", "tokens.txt"), {}, (), "a Moonshine model, but lacks …encoder_model….onnx"),
         (("model.onnx", "tokens.txt"), {}, (), "states no model_type"),
         (("model.onnx",), {"model_type": "zipformer2_ctc"}, (), "lacks tokens.txt, the symbols"),
     ],

@@ -32,6 +32,9 @@ RECOGNIZER_LAYOUTS = (
          ("cached_decoder", "cached_decode")),
     ),
     RecognizerLayout(
+        "Moonshine", "from_moonshine_v2", (("decoder", "decoder_model_merged"), ("encoder", "encoder_model"))
+    ),
+    RecognizerLayout(
         "transducer", "from_transducer", (("joiner", "joiner"), ("encoder", "encoder"), ("decoder", "decoder"))
     ),
     RecognizerLayout("Whisper", "from_whisper", (("encoder", "encoder"), ("decoder", "decoder"))),

@@ -184,6 +184,11 @@ def _check_header(factory: str, header: OnnxHeader, options: dict[str, Any]) -> 
             f"{header.path} is a streaming model, which takes sound piece by piece; "
             "give the folder of the non-streaming export of the model"
         )
+    if factory == "from_whisper" and not header.model_type.startswith("whisper"):
+        raise ModelError(
+            f"{header.path} is no recognizer that is known here: its model_type is {header.model_type!r:.40}. "
+            f"There are {_KINDS}, exported for sherpa-onnx"
+        )
     header.require_metadata(*_METADATA.get(factory, ()))
     if factory == "from_transducer" and header.model_type.startswith("EncDec"):
         header.require_metadata(*_METADATA["nemo_transducer"])

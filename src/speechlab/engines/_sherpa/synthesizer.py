@@ -130,7 +130,9 @@ class SherpaSynthesizer:
             return np.zeros(0, dtype=np.float32)
         checkpoint()
         asked: dict[str, Any] = {"text": text.strip(), "speaker": self.voices.index(voice)}
-        if self._model.phonemes:
+        # Kokoro reads Chinese with the lexicon of its folder.
+        reads_text = voice.languages[0] == "zh" and bool(self._model.options.get("lexicon"))
+        if self._model.phonemes and not reads_text:
             espeak_voice = self._model.espeak_voice or _to_espeak_voice(voice)
             asked["phonemes"] = read_text(
                 text.strip(), self._model.phonemes, espeak_voice, voice.languages[0], self._reader
