@@ -106,6 +106,7 @@ def test_a_row_that_spoils_its_batch_fails_alone(tmp_path):
         (lambda rows: rows[1:], "returned 9 results for 10 texts; return a list with one result for each"),
         (lambda rows: "one text", r"returned 'one text' \(str\) for 10 texts"),
         (lambda rows: None, r"returned None \(NoneType\)"),
+        (lambda rows: {*rows}, r"\(set\) for 10 texts"),  # whose order is not that of the texts
     ],
 )
 def test_another_number_of_results_is_an_error_of_these_rows(result, words, tmp_path):
@@ -121,7 +122,7 @@ def test_a_result_may_be_an_error_or_no_result(tmp_path):
     with sl.system("many", translate_batch=mixed, version="1") as lab:
         made = translate(texts(6), lab, tmp_path)
     assert made["status"].tolist() == ["ok", "ok", "ok", "error", "error", "ok"]
-    assert "failed: ValueError: bad" in made["error"][3]
+    assert made["error"][3] == "the function of translate of 'many' failed: ValueError: bad"
     assert "returned 5 (int); return a text" in made["error"][4]
 
 

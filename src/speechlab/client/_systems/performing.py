@@ -7,6 +7,7 @@ import inspect
 import threading
 import traceback
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -156,7 +157,9 @@ _ITERATORS: dict[str, Callable[[Any], Iterator[Any]]] = {
 
 def _to_rows(call: FunctionCall, results: Any) -> list[Any]:
     """Return the results of a batch as a list with one for each call."""
-    plain = isinstance(results, Iterable) and not isinstance(results, str | bytes | Mapping | AudioClip)
+    plain = isinstance(results, Iterable) and not isinstance(
+        results, str | bytes | Mapping | AbstractSet | AudioClip
+    )
     rows = list(results) if plain else None
     if rows is not None and len(rows) == len(call.content):
         return rows
@@ -266,7 +269,7 @@ class FunctionRunner:
                 raise
             frames = traceback.extract_tb(error.__traceback__)
             own = Path(__file__).parent
-            outside = [frame for frame in frames if Path(frame.filename).parent != own] or frames
+            outside = [frame for frame in frames if Path(frame.filename).parent != own]
             at = ""
             if outside:
                 last = outside[-1]
