@@ -276,11 +276,11 @@ MAKERS: dict[str, tuple[str, Callable[[str, str, int], Call]]] = {
     "httpx2, same encoding": ("httpx2", partial(by_httpx2, fast=True)),
     "OpenAI SDK": ("openai", by_openai),
     "speechlab": ("speechlab", by_speechlab),
-    "speechlab on aiohttp": ("aiohttp", partial(by_speechlab, transport="aiohttp")),
+    "speechlab on httpx2": ("speechlab", partial(by_speechlab, transport="httpx2")),
     "sync httpx2, same encoding": ("httpx2", partial(by_httpx2, fast=True, sync=True)),
     "sync OpenAI SDK": ("openai", partial(by_openai, sync=True)),
     "sync speechlab": ("speechlab", partial(by_speechlab, sync=True)),
-    "sync speechlab on aiohttp": ("aiohttp", partial(by_speechlab, sync=True, transport="aiohttp")),
+    "sync speechlab on httpx2": ("speechlab", partial(by_speechlab, sync=True, transport="httpx2")),
 }
 """Name, the package that it needs, and how its call is made."""
 
@@ -346,7 +346,7 @@ async def large(base: str, path: str) -> dict[str, float]:
     from speechlab.client import AsyncClient
 
     shares = {}
-    for name, transport in (("httpx2", None), ("aiohttp", "aiohttp")):
+    for name, transport in (("httpx2", "httpx2"), ("aiohttp", "aiohttp")):
         async with AsyncClient(base, transport=transport) as lab:
             await lab.transcribe(AUDIO)
             before = peak_mb()

@@ -11,7 +11,7 @@ from speechlab._arguments import find_likely_column
 from speechlab.batch._plan.steps import SynthesisStep
 from speechlab.cli import app
 from speechlab.cli._commands import lab as lab_command
-from speechlab.client import VoiceCatalogue
+from speechlab.client import VoiceCatalogue, get_service
 from speechlab.errors import InvalidRequestError
 
 FRAME = pd.DataFrame(
@@ -101,7 +101,9 @@ def test_times_of_unspaced_texts_need_a_language():
 def test_a_batch_asks_for_a_format_that_the_voice_has(formats, format_):
     voice = sl.Voice(id="53d1acf3-1ef1-5583-bcf8-dda6184fe486", description="Calm", formats=formats)
     given = {"text": "text", "voice": voice, "repeat": 0, "format": None}
-    step = SynthesisStep(given, ["text"], "service", VoiceCatalogue([voice]), lambda operation: operation)
+    step = SynthesisStep(
+        given, ["text"], "service", VoiceCatalogue([voice]), get_service(sl.Client("http://127.0.0.1:9"))
+    )
     assert step.build_call({"text": "Hi"}).operation.format == format_
 
 

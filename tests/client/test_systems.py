@@ -20,7 +20,6 @@ from speechlab.errors import (
     ContractError,
     EngineError,
     InvalidRequestError,
-    RateLimitError,
 )
 from speechlab.store import Store
 from support.functions import Counting, slowly, spoken
@@ -438,39 +437,6 @@ def test_what_ends_programs_ends_one_row(error, later, tmp_path):
         rows = batch.transcribe(pd.DataFrame({"audio": [tone()]}), lab, store=tmp_path, progress=False)
     assert rows["status"].tolist() == ["error"]
     assert f"failed: {type(error).__name__}" in rows["error"].iloc[0]
-
-
-def test_a_function_may_say_later():
-    calls = []
-
-    def busy(clip):
-        calls.append(1)
-        if len(calls) < 3:
-            raise RateLimitError("later", status=429, retry_after_s=0.01)
-        return "now"
-
-    with sl.system("busy", transcribe=busy, version="1") as lab:
-        assert lab.transcribe(tone()).text == "now"
-    assert len(calls) == 3
-
-
-def test_a_hang_ends_at_the_timeout_and_the_next_call_goes_on():
-    free = threading.Event()
-
-    def hanging(clip):
-        if clip.frames == 800:
-            free.wait(600)
-        return "there"
-
-    try:
-        with sl.system("hanging", transcribe=hanging, version="1", timeout=0.3) as lab:
-            with pytest.raises(
-                APITimeoutError, match=r"time of 0.3 s was up while it waited for the function"
-            ):
-                lab.transcribe(tone(0.1))
-            assert lab.with_options(timeout=60).transcribe(tone(0.2)).text == "there"
-    finally:
-        free.set()
 
 
 @pytest.mark.parametrize("most", [1, 3])

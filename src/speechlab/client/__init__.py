@@ -9,14 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.client._api.async_client import AsyncClient
-from speechlab.client._api.client import (
-    Client,
-    RealtimeSession,
-    SpeechEvents,
-    SpeechStream,
-    TranslationStream,
-    connect,
-)
+from speechlab.client._api.client import connect
 from speechlab.client._api.copies import check_and_save_service as check_and_save_service
 from speechlab.client._api.copies import copy_for_timing as copy_for_timing
 from speechlab.client._api.copies import copy_with_batch_size as copy_with_batch_size
@@ -27,6 +20,8 @@ from speechlab.client._api.copies import replace_store_if_replaying as replace_s
 from speechlab.client._api.copies import reveal_credentials as reveal_credentials
 from speechlab.client._api.copies import start_work as start_work
 from speechlab.client._api.portal import wait_for_result as wait_for_result
+from speechlab.client._api.sync_client import Client
+from speechlab.client._api.sync_streams import RealtimeSession, SpeechEvents, SpeechStream, TranslationStream
 from speechlab.client._api.system import system
 from speechlab.client._clock import Clock, SystemClock
 from speechlab.client._events import CallEvent, Timing, opentelemetry_hook

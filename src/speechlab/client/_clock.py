@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Protocol
 
 
@@ -40,11 +41,11 @@ class SystemClock:
 _TURN_S = 0.02
 
 
+@dataclass(slots=True)
 class LoopTurns:
     """Turns of other tasks and timeouts, which what comes as fast as it is read would leave none."""
 
-    def __init__(self) -> None:
-        self._given_at = time.monotonic()
+    _given_at: float = field(default_factory=time.monotonic)
 
     async def yield_to_loop_if_due(self) -> None:
         """Let others run, if none could for a while."""

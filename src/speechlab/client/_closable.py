@@ -57,13 +57,12 @@ class AsyncClosable(ABC):
         await self.aclose()
 
 
-def check_not_forked(pid: int, what: str) -> None:
-    """Refuse an object that was carried over a fork."""
-    if pid != os.getpid():
-        raise ConfigurationError(
-            f"this {what} was made in process {pid}, from which this one was forked; a connection belongs to one "
-            f"process, so make the {what} in the process that uses it"
-        )
+def build_forked_error(pid: int, what: str) -> ConfigurationError:
+    """Return the error of an object that was carried over a fork."""
+    return ConfigurationError(
+        f"this {what} was made in process {pid}, from which this one was forked; a connection belongs to one "
+        f"process, so make the {what} in the process that uses it"
+    )
 
 
 class AsyncOpenable(AsyncClosable):

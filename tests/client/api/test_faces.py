@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -71,6 +72,14 @@ def test_the_faces_have_the_same_names_signatures_and_descriptions(sync, asynchr
         mine, theirs = inspect.signature(one), inspect.signature(other)
         assert str(mine.parameters) == str(theirs.parameters), name
         assert plain(mine.return_annotation) == plain(theirs.return_annotation), name
+
+
+def test_the_synchronous_classes_are_those_that_the_tool_writes(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parents[3] / "tools")
+    from write_sync_client import build_files
+
+    for path, content in build_files().items():
+        assert path.read_text("utf-8") == content, "run: python tools/write_sync_client.py"
 
 
 def test_a_method_shows_what_its_operation_is_made_of():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from speechlab import AudioClip, system
-from speechlab.client._api import wait_bar
+from speechlab.client import _wait_bar as wait_bar
 
 
 class Bar:

@@ -10,10 +10,14 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 
+import httpx2
 import pytest
 
 from speechlab.client import AsyncClient, Client
+from speechlab.client._settings.settings import Settings
+from speechlab.client._transport.wires import FIRST_CALLS, choose_library
 from speechlab.errors import (
     APIConnectionError,
     APIError,
@@ -90,6 +94,23 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'speechlab\[fast\]'"):
         Client("http://127.0.0.1:9", transport="aiohttp")
+
+
+def test_aiohttp_is_used_after_the_first_calls_unless_something_stands_against_it(monkeypatch):
+    monkeypatch.delitem(sys.modules, "aiohttp", raising=False)
+    there = Settings(base_url="http://speech.invalid", ws_base_url="ws://speech.invalid")
+    assert [choose_library(there, calls) for calls in (1, FIRST_CALLS, FIRST_CALLS + 1)] == [
+        "httpx2",
+        "httpx2",
+        "aiohttp",
+    ]
+    assert choose_library(replace(there, transport="httpx2"), 99) == "httpx2"
+    assert choose_library(replace(there, transport="aiohttp"), 1) == "aiohttp"
+    assert choose_library(replace(there, transport=httpx2.MockTransport(None)), 99) == "httpx2"
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
+    assert choose_library(there, 99) == "httpx2"
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    assert choose_library(there, 99) == "aiohttp"
 
 
 def test_a_reply_that_is_compressed(server, lab, http):

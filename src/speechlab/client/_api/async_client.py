@@ -117,9 +117,8 @@ class AsyncClient(ClientBase, AsyncClosable):
     def with_raw_response(self) -> Any:
         """A copy of the client whose calls over HTTP return the reply as it came.
 
-        ``voices``, ``synthesize``, ``transcribe``, ``translate`` and ``perform`` return a reply with ``status``,
-        ``headers``, ``content`` and ``timing``; its ``parse()`` returns the result of the usual call. An open stream
-        has its ``status`` and ``headers`` itself.
+        A reply has ``status``, ``headers``, ``content`` and ``timing``; its ``parse()`` returns the usual result. An
+        open stream has its ``status`` and ``headers`` itself.
         """
         client = self.with_options()
         client._raw = True  # noqa: SLF001 - of the same class
@@ -163,21 +162,13 @@ class AsyncClient(ClientBase, AsyncClosable):
         )
 
     async def perform(self, operation: Operation[R]) -> R:
-        """Take the result of an operation from the store, or make the call.
-
-        ``synthesize``, ``transcribe`` and ``translate`` make an operation from their arguments and perform it.
+        """Take the result of an operation from the store, or make the call, as ``synthesize`` and the others do.
 
         Args:
             operation: A ``Synthesize``, ``Transcribe`` or ``Translate``.
 
         Returns:
-            The result of the method of the same name.
-
-        Raises:
-            InvalidRequestError: The request breaks a rule of the contract; nothing was sent.
-            APIError: The service returned an error.
-            APIConnectionError: No reply came.
-            ContractError: The reply breaks the contract.
+            The result of the method of the same name, whose errors it raises.
         """
         return self._wrap_result_if_raw(*await self._performer.perform(operation))
 
@@ -188,9 +179,7 @@ class AsyncClient(ClientBase, AsyncClosable):
             timeout: Seconds for this call with its retries; None is the client's.
 
         Raises:
-            APIError: The service returned an error.
-            APIConnectionError: No reply came.
-            ContractError: The reply is not a catalogue.
+            SpeechLabError: The service returned an error or no catalogue, or no reply came.
         """
         return self._wrap_result_if_raw(*await self._performer.list_voices(timeout))
 
@@ -205,9 +194,7 @@ class AsyncClient(ClientBase, AsyncClosable):
             settings), or else the address. Never a credential.
 
         Raises:
-            APIError: The service returned an error.
-            APIConnectionError: No reply came.
-            ContractError: The reply is not a catalogue.
+            SpeechLabError: Those of :meth:`voices`.
         """
         return await self._performer.identify(timeout)
 

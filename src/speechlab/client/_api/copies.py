@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._api import portal as _portal
 from speechlab.client._api.async_client import AsyncClient
-from speechlab.client._api.client import Client
+from speechlab.client._api.sync_client import Client
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._scheduling.waiting import CallGroup, Patience
 from speechlab.client._settings.settings import build_not_replayable_error, open_store

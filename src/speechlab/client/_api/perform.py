@@ -17,7 +17,7 @@ from speechlab.client._operations.operation import Operation, TimeLeft, get_orig
 from speechlab.client._operations.speech import SpeechOptions
 from speechlab.client._operations.voices import VoiceCatalogue, build_voices_call, parse_catalogue
 from speechlab.client._realtime.dial import RealtimeOptions
-from speechlab.client._services.sender import Sender, run_in_thread_if_large
+from speechlab.client._services.sender import LARGE_BYTES, Sender, run_in_thread_if_large
 from speechlab.client._settings.settings import build_not_replayable_error
 from speechlab.client._stored_calls import Memory, StoredCall, build_replay_miss
 from speechlab.contract import Voice, VoiceList, parse_uuid
@@ -167,8 +167,9 @@ class Performer:
     async def _read(self, operation: Operation[R], reply: Reply | RawResponse) -> R:
         """Read a reply, in a thread if it is large."""
         try:
-            size = len(reply.content) if isinstance(reply, RawResponse) else 0
-            return await run_in_thread_if_large(size, self.service.read, operation, reply)
+            if isinstance(reply, RawResponse) and len(reply.content) >= LARGE_BYTES:
+                return await asyncio.to_thread(operation.read, reply)
+            return operation.read(reply)
         except SpeechLabError as error:
             # the request was sent and may be billed, even if the reply is not usable
             attach_headers_and_timing(error, reply.headers, reply.timing)

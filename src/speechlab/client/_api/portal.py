@@ -1,4 +1,4 @@
-"""One private event loop for all synchronous clients of the process, and the faces ("wrappers") that use it.
+"""One private event loop for all synchronous clients of the process, and the bases of the classes that use it.
 
 A kernel already runs a loop in the main thread, and widget callbacks run on further threads with loops of their
 own. So a synchronous client never uses the caller's loop: this loop runs the calls, and the caller waits.
@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import inspect
 import threading
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, suppress
-from functools import wraps
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from speechlab._platform import register_after_fork
 from speechlab.client._closable import shorten_method_tracebacks
 from speechlab.client._services.connections import close_pools_of_running_loop
 from speechlab.errors import ConfigurationError
 
+A_co = TypeVar("A_co", covariant=True)
+P = ParamSpec("P")
 T = TypeVar("T")
 _STOP_S = 5.0
 # Seconds that an interrupt waits for the cancelled call, and the end of the program for open calls.
 _UNWIND_S = 2.0
-_LOOK_S = 0.002
 # Seconds of one wait. An interrupt does not end a wait without a limit where a library's handler of signals
 # restarts it, as that of polars does, nor on Windows.
 _WAIT_S = 0.1
@@ -95,14 +93,12 @@ def start(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs:
     return asyncio.run_coroutine_threadsafe(function(*args, **kwargs), loop)
 
 
-def wait_for_result(future: Future[T], show: Callable[[], object] | None = None) -> T:
+def wait_for_result(future: Future[T]) -> T:
     """Wait for the result of a call that :func:`begin` started; at the end of the program, end a daemon thread."""
     try:
         while not future.done():
             with suppress(TimeoutError):
                 future.exception(_WAIT_S)
-            if show is not None:
-                show()
         return future.result()
     except BaseException:
         _exit_thread_if_program_over()
@@ -117,32 +113,71 @@ def _exit_thread_if_program_over() -> None:
         raise SystemExit from None
 
 
-def run(function: Callable[..., Coroutine[Any, Any, T]], *args: Any, **kwargs: Any) -> T:
+class _Call:
+    """A call that one thread waits for: cheaper than a future of two kinds, which nobody else needs here."""
+
+    __slots__ = ("_canceled", "_coroutine", "_loop", "ended", "task")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any]) -> None:
+        self._loop, self._coroutine = loop, coroutine
+        self._canceled = False
+        self.task: asyncio.Task[Any] | None = None
+        self.ended = threading.Lock()  # released at the end
+        self.ended.acquire()
+        loop.call_soon_threadsafe(self._start)
+
+    def _start(self) -> None:
+        self.task = self._loop.create_task(self._coroutine)
+        self.task.add_done_callback(self._end)
+        if self._canceled:
+            self.task.cancel()
+
+    def _end(self, _task: asyncio.Task[Any]) -> None:
+        self.ended.release()
+
+    def check_loop(self) -> None:
+        """Refuse to wait for a loop that ended with the program before the call began."""
+        if self._loop.is_closed() and self.task is None:
+            raise ConfigurationError("the call was not made, because the program was ending")
+
+    def cancel(self) -> None:
+        """Cancel the call, and wait a while for its end."""
+        self._canceled = True
+        if self.task is None or not self.task.done():
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(lambda: self.task and self.task.cancel())
+                self.ended.acquire(timeout=_UNWIND_S)
+
+
+def run(function: Callable[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a coroutine function on the private loop, and wait for its result; an end of the wait cancels the call."""
-    return _run_and_show(None, function, *args, **kwargs)
+    return run_and_show(None, function, *args, **kwargs)
 
 
-def _run_and_show(
+def run_and_show(
     show: Callable[[], object] | None,
-    function: Callable[..., Coroutine[Any, Any, T]],
+    function: Callable[P, Coroutine[Any, Any, T]],
     /,
-    *args: Any,
-    **kwargs: Any,
+    *args: P.args,
+    **kwargs: P.kwargs,
 ) -> T:
-    loop = _ensure_loop()
-    call = function(*args, **kwargs)
-    future = asyncio.run_coroutine_threadsafe(call, loop)
+    """Do the same, and call ``show`` several times a second."""
+    call = _Call(_ensure_loop(), function(*args, **kwargs))
     try:
-        return wait_for_result(future, show)
+        while not call.ended.acquire(timeout=_WAIT_S):
+            call.check_loop()
+            if show is not None:
+                show()
+        assert call.task is not None
+        result: T = call.task.result()
     except BaseException:
-        if future.cancel():
-            # A cancelled future counts as done at once, although its coroutine may still run.
-            until = time.monotonic() + _UNWIND_S
-            while inspect.getcoroutinestate(call) != inspect.CORO_CLOSED and time.monotonic() < until:
-                time.sleep(_LOOK_S)
+        call.cancel()
+        _exit_thread_if_program_over()
         raise
+    else:
+        return result
     finally:
-        del future  # its error has a traceback that refers to this frame: a cycle would keep the arguments
+        del call  # its error has a traceback that refers to this frame: a cycle would keep the arguments
 
 
 @atexit.register
@@ -164,13 +199,6 @@ def _reset_loop_after_fork() -> None:
     _lock = threading.Lock()
     _parents.append(_portal)
     _portal = None
-
-
-A = TypeVar("A")
-A_co = TypeVar("A_co", covariant=True)
-B = TypeVar("B")
-F = TypeVar("F", bound="Callable[..., Any]")
-P = ParamSpec("P")
 
 
 class SyncWrapper(Generic[A_co]):
@@ -199,45 +227,13 @@ class SyncWrapper(Generic[A_co]):
 
 
 class SyncIterator(SyncWrapper[A_co]):
-    """A face with iteration; its class defines ``__next__`` by :func:`following`."""
+    """A synchronous class with iteration."""
 
     def __iter__(self) -> Self:
         return self
 
 
-def to_sync(
-    method: Callable[Concatenate[A, P], Coroutine[Any, Any, T]],
-    show_wait: Callable[..., AbstractContextManager[Callable[[], object]]] | None = None,
-) -> Callable[Concatenate[SyncWrapper[A], P], T]:
-    """Return the same method without ``await``.
-
-    ``show_wait`` takes the object and the arguments, and gives a function that is called several times a second.
-    """
-
-    @wraps(method)
-    def call(self: SyncWrapper[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        if show_wait is None:
-            return run(method, self._async, *args, **kwargs)
-        with show_wait(self, *args, **kwargs) as show:
-            return _run_and_show(show, method, self._async, *args, **kwargs)
-
-    return call
-
-
-def to_sync_next(method: Callable[[A], Coroutine[Any, Any, T]]) -> Callable[[SyncWrapper[A]], T]:
-    """``__next__``, from ``__anext__``."""
-
-    @wraps(method)
-    def call(self: SyncWrapper[A], /) -> T:
-        try:
-            return run(method, self._async)
-        except StopAsyncIteration:
-            raise StopIteration from None
-
-    return call
-
-
-def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
+def iterate(items: AsyncIterator[T]) -> Iterator[T]:
     """Iterate without ``await``."""
 
     async def fetch_item() -> tuple[T] | None:
@@ -249,43 +245,18 @@ def iterate_sync(items: AsyncIterator[T]) -> Iterator[T]:
         yield item[0]
 
 
-def to_sync_wrapping_result(
-    method: Callable[Concatenate[A, P], B], face: Callable[[B], T]
-) -> Callable[Concatenate[SyncWrapper[A], P], T]:
-    """Return the same method, returning a face of its result without waiting."""
-
-    @wraps(method)
-    def call(self: SyncWrapper[A], /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return face(method(self._async, *args, **kwargs))
-
-    described: Any = call
-    gives = face.__name__ if isinstance(face, type) else inspect.signature(face).return_annotation
-    described.__signature__ = inspect.signature(method).replace(return_annotation=gives)
-    return call
+def run_next(method: Callable[..., Any]) -> Any:
+    """Return the next piece, as ``__next__`` does."""
+    try:
+        return run(method)
+    except StopAsyncIteration:
+        raise StopIteration from None
 
 
-class sync_property(property, Generic[T]):  # noqa: N801 - used as ``property`` is
-    """The same property of the object behind the face."""
+def run_on_loop(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function that is not async on the loop, to which the tasks that it starts belong."""
 
-    def __init__(self, original: Callable[[Any], T]) -> None:
-        of_class: Any = original
-        super().__init__(lambda face: of_class.fget(face._async))  # noqa: SLF001 - a face's own
-        self.__doc__ = of_class.__doc__
+    async def call() -> T:
+        return function(*args, **kwargs)
 
-    if TYPE_CHECKING:
-
-        @overload
-        def __get__(self, instance: None, owner: type | None = None) -> Self: ...
-        @overload
-        def __get__(self, instance: object, owner: type | None = None) -> T: ...
-        def __get__(self, instance: object, owner: type | None = None) -> Any: ...
-
-
-def copy_docstring(original: Callable[..., Any] | property) -> Callable[[F], F]:
-    """Take over the description of another function."""
-
-    def set_docstring(function: F) -> F:
-        function.__doc__ = original.__doc__
-        return function
-
-    return set_docstring
+    return run(call)

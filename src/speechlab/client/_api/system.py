@@ -9,7 +9,7 @@ from typing import Any, Unpack
 from speechlab._arguments import is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._traces import warn_user
-from speechlab.client._api.client import Client
+from speechlab.client._api.sync_client import Client
 from speechlab.client._settings.settings import (
     ClientOptions,
     Settings,

@@ -46,11 +46,10 @@ class BytesBody(Body):
 
     content: bytes = field(repr=False)
     content_type: str = "application/octet-stream"
+    length: int = field(init=False)
 
-    @property
-    def length(self) -> int:  # type: ignore[override]  # the base class has a field
-        """Number of bytes."""
-        return len(self.content)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "length", len(self.content))
 
     def open(self) -> bytes:
         """Return the bytes."""

@@ -207,6 +207,11 @@ _CHOOSE_VOICE = (
 )
 
 
+def build_missing_voice_error() -> InvalidRequestError:
+    """Return the error of a call without a voice."""
+    return InvalidRequestError(_CHOOSE_VOICE, parameter="voice")
+
+
 def accept_arguments_of(
     kind: Callable[P, O],
 ) -> Callable[[Callable[[S, O], T]], Callable[Concatenate[S, P], T]]:
@@ -220,7 +225,7 @@ def accept_arguments_of(
                 return kind(*args, **kwargs)
             except TypeError as error:  # an argument is missing, or unknown; the error names the method
                 if str(error).endswith("argument: 'voice'"):
-                    raise InvalidRequestError(_CHOOSE_VOICE, parameter="voice") from None
+                    raise build_missing_voice_error() from None
                 constructor: Any = kind.__init__
                 rename_in_error(error, constructor.__qualname__, method.__qualname__)
                 raise

@@ -139,8 +139,8 @@ class Transcribe(Operation[Transcript]):
     An argument that is None is not sent; the service's default is in parentheses.
 
     Args:
-        audio: A path, bytes, a file opened in binary mode, ``(samples, rate)`` in either order, an AudioClip, or a
-            cell of a data set of Hugging Face. Samples may be a tensor.
+        audio: A path, bytes, a file opened in binary mode, ``(samples, rate)`` in either order, an AudioClip, or
+            a cell of a data set of Hugging Face. Samples may be a tensor.
         language: Code of a language that the service has, such as ``"ja"``; None identifies it.
         hotwords: Words or phrases to boost.
         vad: ``"off"``, ``"on"`` (skip silence) or ``"segments"`` (timed segments).
@@ -154,8 +154,8 @@ class Transcribe(Operation[Transcript]):
         frequency_penalty: -2 to 2 (0.5).
         repetition_penalty: 1 to 2 (1.05).
         session_id: A label for the service.
-        stream: Whether the recording is recognized while it is spoken: only for a system with ``transcribe_stream``
-            (:func:`speechlab.client.system`).
+        stream: Whether the recording is recognized while it is spoken: only for a system with
+            ``transcribe_stream`` (:func:`speechlab.client.system`).
         timeout: Seconds for this call with its retries; None is the client's.
 
     Example:

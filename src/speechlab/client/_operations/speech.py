@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._arguments import to_int_if_whole_rate
+from speechlab._arguments import is_whole_number, to_int_if_whole_rate
 from speechlab.audio import AudioClip, render_clip_figure
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, Reply, build_json_body
@@ -27,7 +27,9 @@ from speechlab.contract import (
     SpeechRequest,
     Voice,
     VoiceRules,
+    check_format,
     check_text,
+    parse_uuid,
 )
 from speechlab.errors import AudioError, ContractError
 
@@ -177,16 +179,10 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     name = "synthesize"
     text: str = field(kw_only=False)
     timeout: float | None = None
-    _sent: tuple[SpeechRequest, int] | None = field(default=None, init=False, repr=False)
-    """The checked request and its rate, from the call until its reply is read."""
-
-    @property
-    def _request_and_rate(self) -> tuple[SpeechRequest, int]:
-        return self._sent or self.build_request_and_rate(self.text, stream=self.stream)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        request, rate = self._request_and_rate
+        request, rate = self.build_request_and_rate(self.text, stream=self.stream)
         # Arguments that were not given are left out, so that new fields change no key; temperature is older.
         values = request.model_dump(mode="json", exclude={"stream"}, exclude_none=True)
         return {**values, "sample_rate": rate, "temperature": request.temperature}
@@ -197,14 +193,19 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
 
     @property
     def expected(self) -> ExpectedSpeech:
-        """The expected speech of the reply."""
-        request, rate = self._request_and_rate
+        """The expected speech of the reply; the text and the values are checked by the call."""
+        check_format(str(self.format))
+        kind = AudioFormat(self.format)
         listed = self.voice if isinstance(self.voice, Voice) else None
-        return ExpectedSpeech(request.text, request.voice_id, request.format, rate, listed)
+        voice_id = self.voice if listed is None else listed.id
+        given: object = to_int_if_whole_rate(self.sample_rate)
+        rate = given if is_whole_number(given) and given > 0 else DEFAULT_SAMPLE_RATE
+        if rate is not given and listed is not None and listed.formats:
+            rate = VoiceRules.from_voice(listed).check(format=kind, stream=self.stream)
+        return ExpectedSpeech(self.text, parse_uuid(str(voice_id)) or str(voice_id), kind, rate, listed)
 
     def call(self, timeout: float | None) -> HttpCall:
-        object.__setattr__(self, "_sent", self._request_and_rate)
-        request, rate = self._request_and_rate
+        request, rate = self.build_request_and_rate(self.text, stream=self.stream)
         limits = build_timeouts(
             self.resolve_timeout(timeout), _S_PER_CHAR * len(request.text), stream=self.stream
         )
@@ -224,9 +225,17 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         )
 
     def read(self, reply: Reply | RawResponse) -> SpeechClip:
-        expected = self.expected
-        object.__setattr__(self, "_sent", None)
-        return read_speech(reply, expected)
+        kind = reply.content_type
+        if isinstance(reply, RawResponse):
+            if not can_be_audio_type(kind):
+                raise build_not_audio_error(kind, reply.text[:2000])
+            if not reply.content:
+                raise ContractError("the service answered 200 without a single byte of audio")
+            kind = reply.headers.get("content-type", "")
+        clip = self.expected.decode(reply.audio, kind, reply.timing)
+        if not clip.duration_s:
+            raise ContractError("the reply is audio of zero length")
+        return clip
 
     def count_usage(self, result: SpeechClip) -> dict[str, float]:
         return count_speech_usage(self.text, len(result.encoded))
@@ -253,21 +262,6 @@ class StreamSpeech(Synthesize):
     __slots__ = ()
     name = "stream_speech"
     stream = True
-
-
-def read_speech(reply: Reply | RawResponse, expected: ExpectedSpeech) -> SpeechClip:
-    """Return the clip of a whole reply."""
-    kind = reply.content_type
-    if isinstance(reply, RawResponse):
-        if not can_be_audio_type(kind):
-            raise build_not_audio_error(kind, reply.text[:2000])
-        if not reply.content:
-            raise ContractError("the service answered 200 without a single byte of audio")
-        kind = reply.headers.get("content-type", "")
-    clip = expected.decode(reply.audio, kind, reply.timing)
-    if not clip.duration_s:
-        raise ContractError("the reply is audio of zero length")
-    return clip
 
 
 def compute_max_speech_bytes(chars: int, rate: int) -> int:

@@ -135,7 +135,10 @@ async def _open_socket_with_retries(sender: Sender) -> tuple[Socket, float | Non
     sender.connections.bind_to_loop()
     limits = Timeouts(read=settings.timeout or OPEN_S, total=settings.timeout)
     call = HttpCall("realtime", "tts", limits, "GET", REALTIME_PATH, free=True)
-    progress = Progress(settings, call, settings.ws_base_url)
+    clock = settings.clock
+    progress = Progress(
+        settings=settings, clock=clock, call=call, place=settings.ws_base_url, began=clock.monotonic()
+    )
     if settings.timeout is not None:
         progress.deadline = progress.began + settings.timeout
 

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from speechlab.client._closable import AsyncOpenable, check_not_forked, close_soon
+from speechlab.client._closable import AsyncOpenable, build_forked_error, close_soon
 from speechlab.client._operations.operation import resolve_timeout, to_encodable_fields
 from speechlab.client._realtime.dial import RealtimeConfig, open_session
 from speechlab.client._realtime.job import AsyncSpeechEvents, Job
@@ -85,7 +85,8 @@ class AsyncRealtimeSession(AsyncOpenable):
             APIConnectionError: No reply came.
             RealtimeError: The service refused the settings.
         """
-        check_not_forked(self._pid, "realtime session")
+        if self._pid != os.getpid():
+            raise build_forked_error(self._pid, "realtime session")
         self._info = await self._tape.load_session(await self._ensure_config())
         if self._info is None:
             await self._ensure_socket()
@@ -108,7 +109,8 @@ class AsyncRealtimeSession(AsyncOpenable):
         """
         check_text(text)
         to_encodable_fields({"text": text})
-        check_not_forked(self._pid, "realtime session")
+        if self._pid != os.getpid():
+            raise build_forked_error(self._pid, "realtime session")
         if self._closed:
             raise ConfigurationError("this realtime session is closed; make a new one")
         time_s = resolve_timeout(timeout, self._sender.settings.timeout)

@@ -32,7 +32,7 @@ class ConnectionPool:
     """The connections or workers of a service, made on first use and bound to the event loop of that use."""
 
     def __init__(self) -> None:
-        self._open: Any = None
+        self._open: dict[str, Any] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
         self.closed = False
@@ -40,12 +40,12 @@ class ConnectionPool:
         """Open realtime sessions and streams, which end with their client; unreferenced ones are not kept alive."""
         self._waits: set[asyncio.Timeout] = set()
 
-    def get(self, build: Callable[[], C]) -> C:
-        """Return the connections for the running loop, which are built on first use."""
+    def get(self, name: str, build: Callable[[], C]) -> C:
+        """Return the connections of a name for the running loop, which are built on first use."""
         self.bind_to_loop()
-        if self._open is None:
-            self._open = build()
-        found: C = self._open
+        if name not in self._open:
+            self._open[name] = build()
+        found: C = self._open[name]
         return found
 
     def bind_to_loop(self) -> None:
@@ -55,7 +55,7 @@ class ConnectionPool:
             raise _build_closed_error()
         if self._loop is None or self._pid != os.getpid() or self._loop.is_closed():
             # Sockets of a closed loop, or of the parent process after a fork, cannot be used here.
-            self._open, self._loop, self._pid = None, loop, os.getpid()
+            self._open, self._loop, self._pid = {}, loop, os.getpid()
             self.sessions.clear()
             self._waits.clear()
             _bound.add(self)
@@ -95,9 +95,9 @@ class ConnectionPool:
                 until.reschedule(0.0)
             for session in tuple(self.sessions):
                 await session.aclose()
-        opened, self._open = self._open, None
-        if opened is not None and self.is_on_own_loop:
-            await opened.close()
+        opened, self._open = self._open, {}
+        for each in opened.values() if self.is_on_own_loop else ():
+            await each.close()
 
 
 def _build_closed_error() -> ConfigurationError:

@@ -14,10 +14,10 @@ from speechlab.client._operations.failures import build_error_from_reply, parse_
 from speechlab.client._scheduling.retry import Failure
 from speechlab.client._scheduling.scheduler import Scheduler, get_scheduler
 from speechlab.client._services.service import Service
-from speechlab.client._settings.settings import EMBEDDED_PREFIX, normalize_url, to_engines_json
+from speechlab.client._settings.settings import AIOHTTP, EMBEDDED_PREFIX, normalize_url, to_engines_json
 from speechlab.client._transport.http import LibraryReply, RequestAttempt, build_reply_timeout_error
 from speechlab.client._transport.wire_errors import WireError
-from speechlab.client._transport.wires import build_wire
+from speechlab.client._transport.wires import FIRST_CALLS, build_wire, choose_library
 from speechlab.contract import CONCURRENCY_HEADER, parse_concurrency_header
 from speechlab.errors import (
     APIConnectionError,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._services.progress import Progress
     from speechlab.client._settings.settings import Settings
+    from speechlab.client._transport.http import Wire
 
 _ERROR_BYTES = 1 << 20
 # Advice on a reply that a service of OpenAI's API gives to a request of the contract.
@@ -55,6 +56,8 @@ class ContractService(Service):
         self._key = settings.api_key.fingerprint() if settings.api_key else ""
         self._concurrency = ""
         """The numbers of calls that the service works on at once, as it last said."""
+        self._library = ""
+        self._calls = 0
         self.place = settings.base_url
 
     @property
@@ -78,8 +81,8 @@ class ContractService(Service):
         exchange = _Exchange(call, progress, place)
         outcome: RawResponse | Failure
         try:
-            async with exchange.limit_time(watched=not call.raw and call.body is not None):
-                reply = await self._open_reply(exchange)
+            async with asyncio.timeout(progress.left_s) as limit:
+                reply = await self._open_reply(exchange, limit)
                 if call.raw or 200 <= reply.status < 300:
                     outcome = await exchange.read_whole(reply)
                     if isinstance(outcome, RawResponse) and not call.raw:
@@ -102,7 +105,7 @@ class ContractService(Service):
         assert isinstance(call, HttpCall)
         exchange = _Exchange(call, progress, place)
         try:
-            async with exchange.limit_time(watched=False):
+            async with asyncio.timeout(progress.left_s):
                 reply = await self._open_reply(exchange)
                 if not 200 <= reply.status < 300:
                     return await self._read_refusal(exchange, reply)
@@ -117,12 +120,19 @@ class ContractService(Service):
             await exchange.close()
         return exchange.build_failure(fault)
 
-    async def _open_reply(self, exchange: _Exchange) -> LibraryReply:
-        """Send the request, and wait for the headers of its reply."""
-        progress = exchange.progress
-        wire = self.connections.get(partial(build_wire, self._settings))
-        exchange.reply = reply = await wire.open(exchange.attempt)
-        exchange.attempt.record_progress()
+    async def _open_reply(self, exchange: _Exchange, limit: asyncio.Timeout | None = None) -> LibraryReply:
+        """Send the request, and wait for the headers of its reply; ``limit`` is that of a whole reply."""
+        progress, settings = exchange.progress, exchange.progress.settings
+        wire = self._get_wire()
+        call = exchange.call
+        attempt = exchange.attempt = RequestAttempt(
+            call, settings.connect_timeout_s, call.timeouts.read, settings.default_headers
+        )
+        if limit is not None and settings.lease is None and not call.raw and call.body is not None:
+            # The embedded service sends signs of life, which only the library sees; others may have a queue.
+            exchange.watch_silence(limit)
+        exchange.reply = reply = await wire.open(attempt)
+        attempt.record_progress()
         progress.first_byte_s = progress.clock.monotonic() - exchange.place.started
         progress.processing_s = parse_server_timing(reply.headers, "engine")
         progress.service_queued_s = parse_server_timing(reply.headers, "queue")
@@ -131,10 +141,16 @@ class ContractService(Service):
         numbers = reply.headers.get(CONCURRENCY_HEADER, "")
         if numbers != self._concurrency and 200 <= reply.status < 300:
             self._concurrency = numbers
-            settings = progress.settings
             for queue, at_once in parse_concurrency_header(numbers).items():
                 self.get_scheduler(queue, settings.clock, settings.rng).set_capacity(at_once)
         return reply
+
+    def _get_wire(self) -> Wire:
+        """Return the connections for a call."""
+        if self._calls <= FIRST_CALLS and self._library != AIOHTTP:
+            self._calls += 1
+            self._library = choose_library(self._settings, self._calls)
+        return self.connections.get(self._library, partial(build_wire, self._settings, self._library))
 
     async def _read_refusal(self, exchange: _Exchange, reply: LibraryReply) -> Failure:
         """Read the reply of a call that the service refused."""
@@ -164,23 +180,17 @@ class _Exchange:
 
     def __init__(self, call: HttpCall, progress: Progress, place: CallPlace) -> None:
         self.call, self.progress, self.place = call, progress, place
-        settings = progress.settings
-        self.attempt = RequestAttempt(
-            call, settings.connect_timeout_s, call.timeouts.read, settings.default_headers
-        )
+        self.attempt: RequestAttempt | None = None  # None while the connections are made
         self.reply: LibraryReply | None = None
         self._watch: _SilenceWatch | None = None
 
-    def limit_time(self, *, watched: bool) -> asyncio.Timeout:
-        """Return the limit of the attempt; ``watched`` if it has to wait its turn at the service."""
+    def watch_silence(self, limit: asyncio.Timeout) -> None:
+        """Let the request wait for its turn at the service, unless that is silent to all calls."""
+        assert self.attempt is not None
+        self.attempt.read_s = None
         limits = self.call.timeouts
-        limit = asyncio.timeout(self.progress.left_s)
-        # The embedded service sends signs of life, which only the library sees; other services may have a queue.
-        if watched and self.progress.settings.lease is None:
-            self.attempt.read_s = None
-            if limits.total is None or limits.read < limits.total:
-                self._watch = _SilenceWatch(self.place, limit, self.attempt)
-        return limit
+        if limits.total is None or limits.read < limits.total:
+            self._watch = _SilenceWatch(self.place, limit, self.attempt)
 
     async def close(self) -> None:
         """Close the reply, unless it goes on as a stream."""
@@ -192,10 +202,12 @@ class _Exchange:
     async def read_whole(self, reply: LibraryReply) -> RawResponse | Failure:
         """Read the whole body of a reply."""
         pieces: list[bytes] = []
+        attempt = self.attempt
+        assert attempt is not None
         try:
             while (piece := await reply.next()) is not None:
                 pieces.append(piece)
-                self.attempt.record_progress()
+                attempt.record_progress()
         except WireError as error:
             if error.timed_out or error.too_large or self.call.free:
                 return self.build_failure(error)
@@ -211,19 +223,21 @@ class _Exchange:
     def build_timeout_error(self) -> WireError:
         """Return the failure of an attempt at the end of the call's whole time, or after too long a silence."""
         attempt, reading = self.attempt, self.reply is not None
-        if self._watch is not None and self._watch.fell:
+        sent = attempt is not None and attempt.sent
+        if attempt is not None and self._watch is not None and self._watch.fell:
             return build_reply_timeout_error(attempt, reading=reading)
         if reading:
             waited = "the rest of the reply"
         elif self.call.body is None:
             waited = "a connection, or for the reply"
         else:
-            waited = "the reply" if attempt.sent else "a connection, and for the request to be taken"
-        return WireError(self.progress.describe_end_of_time(waited), sent=attempt.sent, timed_out=True)
+            waited = "the reply" if sent else "a connection, and for the request to be taken"
+        return WireError(self.progress.describe_end_of_time(waited), sent=sent, timed_out=True)
 
     def build_failure(self, fault: WireError) -> Failure:
         """Return a failure of the connection as that of the attempt."""
-        call, lease, broke_off = self.call, self.progress.settings.lease, self.attempt.broke_off
+        call, lease = self.call, self.progress.settings.lease
+        broke_off = self.attempt is not None and self.attempt.broke_off
         where = self.progress.target
         if fault.too_large:
             return Failure(ContractError(f"{where}: {fault}"), sent=True, final=True)

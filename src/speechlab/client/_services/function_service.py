@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from speechlab.audio import AudioClip, build_stream_encoder, concatenate, detect_format
 from speechlab.client._operations.call import Reply, ServiceCall
-from speechlab.client._operations.speech import Synthesize, read_speech
 from speechlab.client._operations.translation import Translate
 from speechlab.client._operations.voices import VoiceCatalogue
 from speechlab.client._scheduling.retry import Failure
@@ -37,15 +36,11 @@ if TYPE_CHECKING:
     from random import Random
 
     from speechlab.client._clock import Clock
-    from speechlab.client._operations.call import RawResponse
     from speechlab.client._operations.operation import Operation
-    from speechlab.client._operations.speech import ExpectedSpeech
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._services.progress import Progress
     from speechlab.client._settings.settings import Settings
     from speechlab.client._systems.functions import FunctionSystem
-
-R = TypeVar("R")
 
 
 class FunctionService(Service):
@@ -72,15 +67,6 @@ class FunctionService(Service):
     def check_options(self, operation: Operation[Any]) -> None:
         rules.collect_fields(self._system, operation)
 
-    def expect_speech(self, operation: Synthesize) -> ExpectedSpeech:
-        return rules.expect_speech(self._system, operation)
-
-    def read(self, operation: Operation[R], reply: Reply | RawResponse) -> R:
-        if isinstance(operation, Synthesize):
-            clip: Any = read_speech(reply, self.expect_speech(operation))
-            return clip  # type: ignore[no-any-return]  # the result of Synthesize
-        return operation.read(reply)
-
     def build_known_catalogue(self) -> VoiceCatalogue:
         voices = VoiceList.parse({"voices": build_catalogue(self._system.voices)}).voices
         return VoiceCatalogue(voices, self._system.identity)
@@ -99,7 +85,7 @@ class FunctionService(Service):
             raise ConfigurationError(
                 f"{self.place} is a system of functions, which answers no HTTP request; call its operations"
             )
-        workers = self.connections.get(partial(Workers, self._system, self._clock))
+        workers = self.connections.get("workers", partial(Workers, self._system, self._clock))
         return workers.iterate_pieces(call.function_call)
 
     async def perform(self, call: ServiceCall, progress: Progress, place: CallPlace) -> Reply | Failure:

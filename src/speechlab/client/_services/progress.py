@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from logging import DEBUG
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,33 +15,34 @@ from speechlab.client._operations.operation import get_original_timeout
 from speechlab.errors import APITimeoutError
 
 if TYPE_CHECKING:
+    from speechlab.client._clock import Clock
     from speechlab.client._operations.call import ServiceCall
     from speechlab.client._settings.settings import Settings
 
 T = TypeVar("T")
 
 
+@dataclass(slots=True, kw_only=True)
 class Progress:
-    """Measurements of a running call; ``place`` says in messages where the call goes."""
+    """Measurements of a running call."""
 
-    def __init__(self, settings: Settings, call: ServiceCall, place: str) -> None:
-        self.settings = settings
-        self.clock = settings.clock
-        self.call = call
-        self.place = place
-        self.call_id = ""
-        self.began = self.clock.monotonic()
-        self.attempts = 0
-        self.queued_s = 0.0
-        self.first_byte_s: float | None = None
-        self.processing_s: float | None = None
-        self.service_queued_s: float | None = None
-        self.deadline: float | None = None
-        self.possibly_metered = False
-        """Whether an attempt failed after it was sent in full, so that it may have been billed."""
-        self.key_number = 0
-        """Number of the key used by the last attempt."""
-        self.key_renewed = False
+    settings: Settings
+    clock: Clock
+    call: ServiceCall
+    place: str  # where it goes, for messages
+    began: float
+    call_id: str = ""
+    attempts: int = 0
+    queued_s: float = 0.0
+    first_byte_s: float | None = None
+    processing_s: float | None = None
+    service_queued_s: float | None = None
+    deadline: float | None = None
+    possibly_metered: bool = (
+        False  # an attempt failed after it was sent in full, so that it may have been billed
+    )
+    key_number: int = 0  # of the key used by the last attempt
+    key_renewed: bool = False
 
     @property
     def elapsed_s(self) -> float:

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 # Bytes from which work on a body moves to a thread.
-_LARGE_BYTES = 4_000_000
+LARGE_BYTES = 4_000_000
 
 
 async def run_in_thread_if_large(size: int, function: Callable[..., T], *args: Any) -> T:
     """Call a function, in a thread if the work is large enough to block the event loop noticeably."""
-    return function(*args) if size < _LARGE_BYTES else await asyncio.to_thread(function, *args)
+    return function(*args) if size < LARGE_BYTES else await asyncio.to_thread(function, *args)
 
 
 class ReplyStream:
@@ -159,7 +159,10 @@ class Sender:
             limits = replace(limits, total=None)
         if limits is not call.timeouts:
             call = replace(call, timeouts=limits)
-        progress = Progress(settings, call, self.service.place)
+        clock = settings.clock
+        progress = Progress(
+            settings=settings, clock=clock, call=call, place=self.service.place, began=clock.monotonic()
+        )
         if limits.given and limits.total is not None and self.group is None:
             # A user's timeout limits the whole call; in a batch, it limits the time of the attempts.
             progress.deadline = progress.began + limits.total

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from speechlab.client._services.connections import ConnectionPool
 
@@ -13,15 +13,12 @@ if TYPE_CHECKING:
     from speechlab.client._clock import Clock
     from speechlab.client._operations.call import RawResponse, Reply, ServiceCall
     from speechlab.client._operations.operation import Operation
-    from speechlab.client._operations.speech import ExpectedSpeech, Synthesize
     from speechlab.client._operations.voices import VoiceCatalogue
     from speechlab.client._scheduling.retry import Failure
     from speechlab.client._scheduling.scheduler import Scheduler
     from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._services.progress import Progress
     from speechlab.client._transport.http import ReplyBody
-
-R = TypeVar("R")
 
 
 class Service(ABC):
@@ -56,14 +53,6 @@ class Service(ABC):
     def check_options(self, operation: Operation[Any]) -> None:
         """Refuse an operation whose parameters, other than a recording, are invalid."""
         operation.check_options()
-
-    def expect_speech(self, operation: Synthesize) -> ExpectedSpeech:
-        """Return the speech that will come."""
-        return operation.expected
-
-    def read(self, operation: Operation[R], reply: Reply | RawResponse) -> R:
-        """Read a successful reply."""
-        return operation.read(reply)
 
     @abstractmethod
     def build_known_catalogue(self) -> VoiceCatalogue | None:

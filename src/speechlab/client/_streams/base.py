@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from speechlab.client._clock import wake_for_interrupts
-from speechlab.client._closable import AsyncOpenable, check_not_forked, close_soon
+from speechlab.client._closable import AsyncOpenable, build_forked_error, close_soon
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import attach_headers_and_timing
 from speechlab.client._operations.operation import Operation, get_original_timeout
@@ -95,7 +95,8 @@ class Stream(AsyncOpenable):
             ContractError: The reply has another type.
         """
         async with self._opening:  # several threads may start to read, and the request must be sent once
-            check_not_forked(self._pid, "stream")
+            if self._pid != os.getpid():
+                raise build_forked_error(self._pid, "stream")
             if self._closed:
                 raise ConfigurationError("this stream is closed; make a new one")
             if self._body is None:
@@ -132,7 +133,8 @@ class Stream(AsyncOpenable):
     async def _read_bytes(self) -> bytes | None:
         """Return the next bytes of the body, or None at the end; WireError if the body is incomplete."""
         assert self._body is not None
-        check_not_forked(self._pid, "stream")
+        if self._pid != os.getpid():
+            raise build_forked_error(self._pid, "stream")
         if self._reading:
             raise ConfigurationError(
                 "another thread or task is reading this stream; read it in one of them, and share what it returns"

@@ -63,7 +63,7 @@ class AsyncSpeechStream(Playable, Stream):
 
     async def _open_reply(self) -> None:
         operation = await self._prepare()
-        self._expected = self._sender.service.expect_speech(operation)
+        self._expected = operation.expected
         if self._copy is not None:
             self._copy.check_suffix_or_drop(self._expected.format)
         body = await self._find_or_request_body(operation)

@@ -14,7 +14,7 @@ from speechlab.client._operations.operation import (
     to_term_list,
 )
 from speechlab.client._operations.recognition import OPTIONS, Transcribe
-from speechlab.client._operations.speech import ExpectedSpeech, Synthesize
+from speechlab.client._operations.speech import Synthesize
 from speechlab.client._operations.translation import Translate
 from speechlab.client._systems.functions import (
     PERFORM,
@@ -95,14 +95,6 @@ def build_parameters(system: FunctionSystem, operation: Operation[Any]) -> dict[
     return values
 
 
-def expect_speech(system: FunctionSystem, operation: Synthesize) -> ExpectedSpeech:
-    """Return the speech that will come."""
-    values = build_parameters(system, operation)
-    listed = operation.voice if isinstance(operation.voice, Voice) else None
-    kind = AudioFormat(values["format"])
-    return ExpectedSpeech(values["text"], values["voice_id"], kind, values["sample_rate"], listed)
-
-
 def _get_voice_id(operation: Synthesize) -> str:
     return operation.voice.id if isinstance(operation.voice, Voice) else operation.voice
 
@@ -125,7 +117,7 @@ def build_call(system: FunctionSystem, operation: Operation[Any], timeout: float
         content = build_content(operation)["text"]
         queue, expected_s = "translate", _S_PER_CHAR * len(content)
     if isinstance(operation, Synthesize):
-        queue, kind = "tts", str(expect_speech(system, operation).format)
+        queue, kind = "tts", str(operation.expected.format)
         fields["voice"] = system.resolve_voice_name(_get_voice_id(operation))
     streams = operation.stream and not isinstance(operation, Transcribe)
     expected_s = system.extend_time(what, expected_s)

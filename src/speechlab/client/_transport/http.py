@@ -11,6 +11,7 @@ import platform
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
@@ -50,21 +51,17 @@ def strip_traceback(error: BaseException) -> BaseException:
     return error
 
 
+@dataclass(slots=True)
 class RequestAttempt:
     """One request on its way: its time limits, and how far it has come."""
 
-    __slots__ = ("at", "call", "connect_s", "defaults", "read_s", "started")
-
-    def __init__(
-        self, call: HttpCall, connect_s: float, read_s: float | None, defaults: Mapping[str, Secret]
-    ) -> None:
-        self.call = call
-        self.defaults = defaults  # headers of the client, for other names
-        self.connect_s = connect_s
-        self.read_s = read_s
-        self.started = False  # whether there was a connection, and the body began to be sent
-        self.at: float | None = None
-        """Since when its reply has been silent (``time.monotonic``); None until the request was sent in full."""
+    call: HttpCall
+    connect_s: float
+    read_s: float | None
+    defaults: Mapping[str, Secret]  # headers of the client, for other names
+    started: bool = False  # whether there was a connection, and the body began to be sent
+    at: float | None = None
+    """Since when its reply has been silent (``time.monotonic``); None until the request was sent in full."""
 
     @property
     def sent(self) -> bool:
@@ -231,7 +228,8 @@ class LibraryReply(ReplyBody):
         super().__init__()
         self._wire, self._attempt = wire, attempt
         self.headers, self.limit = headers, attempt.call.reply_limit
-        self._unpacker = find_unpacker(headers.get("content-encoding", ""))
+        encoding = headers.get("content-encoding")
+        self._unpacker = find_unpacker(encoding) if encoding else None
 
     @abstractmethod
     async def _read(self) -> bytes | None:
