@@ -35,6 +35,12 @@ app = marimo.App()
 @app.cell
 def _():
 {cell}
+    texts = pd.DataFrame({"text": ["one", "two"]})
+    lab = sl.system("upper", translate=lambda text, **_: text.upper())
+    sl.batch.translate(texts, lab, source_lang="en", target_lang="ja", store=None)
+    return (table,)
+@app.cell
+def _(table):
     table
     return
 if __name__ == "__main__":
@@ -75,6 +81,8 @@ def test_a_table_lives_in_marimo(chromium, tmp_path):
     command = [sys.executable, "-m", "marimo", "-q", "run", str(tmp_path / "table.py"), "--headless"]
     with server([*command, "--no-token", f"--port={port}"], f"{url}/health", {}):
         page.goto(url)
+        page.get_by_text("2 of 2 calls").first.wait_for()
+        assert page.get_by_role("group", name="Batch: Translation").count() == 1
         heard_and_marked(page, tmp_path)
     page.context.close()
 
