@@ -18,6 +18,7 @@ import urllib.request
 import pytest
 
 from speechlab.service import ServiceConfig, run_service, voice_uuid
+from speechlab.service._server.server import _ProgressLines
 from support.clients import KEY, Http
 from support.clock import ends_within, eventually
 from support.sockets import read_all
@@ -287,3 +288,13 @@ def test_a_socket_for_a_proxy(start, tmp_path):
     # Whoever comes through a proxy is a stranger.
     status, _, said = start("--host", f"unix:{tmp_path}/other.sock").end()
     assert (status, "a key of yours is needed" in said) == (2, True)
+
+
+def test_the_progress_of_downloads_is_a_line_now_and_then(capsys):
+    lines = _ProgressLines()
+    for done in (0, 3, 5, 10, 10):  # the last ones while the hash is computed
+        lines.print_progress("o/n", done, 10)
+    lines.print_progress("o/n", 0, 0)
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.partition(" ")[0] for line in printed] == ["progress", "progress"]
+    assert [json.loads(line.partition(" ")[2])["done"] for line in printed] == [0, 10]
