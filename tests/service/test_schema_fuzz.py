@@ -59,6 +59,7 @@ def made_right(service, body):
     right = {
         "voice_id": service.voice("plain"),
         "audio": WAV,
+        "language": "ja",
         "source_lang": "en",
         "target_lang": "ja",
         "model": "staged/echo",
