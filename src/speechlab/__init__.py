@@ -49,4 +49,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    # The errors are half of all names, and ``sl.errors.`` completes them.
+    return [*(name for name in __all__ if _HOMES[name] != "speechlab.errors"), "__version__"]
