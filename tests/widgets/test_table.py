@@ -434,3 +434,22 @@ def test_a_table_of_a_batch_begins_with_what_failed_and_says_where_the_reasons_a
     still = str(table.static_html())
     assert still.index("row 17") < still.index("row 0")
     assert "row 1<" not in still
+
+
+def test_rows_of_a_page_that_takes_long_are_counted(monkeypatch, tmp_path):
+    counted = []
+
+    class Panel:
+        begin = staticmethod(counted.append)
+        update = staticmethod(lambda _, counts: counted.append((counts.done, counts.total, counts.unit)))
+        end = staticmethod(lambda: None)
+
+    monkeypatch.setattr("speechlab.batch._run.progress.is_in_notebook", lambda: True)
+    monkeypatch.setattr("speechlab.batch._run.progress.make_notebook_display", Panel)
+    monkeypatch.setattr("speechlab.widgets._table.shown._PROGRESS_AFTER_S", 0.0)
+    AudioTable(pd.DataFrame({"audio": [tone()] * 3})).save(tmp_path / "page.html")
+    assert [label for label in counted if isinstance(label, str)] == [
+        "waveforms of the page",
+        "sounds of the page",
+    ]
+    assert counted[-1] == (3, 3, "row")

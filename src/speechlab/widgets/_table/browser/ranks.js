@@ -70,6 +70,7 @@ export async function rankTexts(cells) {
 /** Orders rows by their ranks; rows without one come last. @param {number[]} rows @param {Int32Array} ranks @param {boolean} down */
 export function orderByRank(rows, ranks, down) {
   const count = ranks.length;
-  const keys = Float64Array.from(rows, (row) => (ranks[row] < 0 ? count : down ? count - 1 - ranks[row] : ranks[row]) * count + row);
+  const keys = new Float64Array(rows.length);
+  rows.forEach((row, at) => (keys[at] = (ranks[row] < 0 ? count : down ? count - 1 - ranks[row] : ranks[row]) * count + row));
   keys.sort().forEach((key, at) => (rows[at] = key % count));
 }
