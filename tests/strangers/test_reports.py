@@ -273,3 +273,18 @@ def test_a_page_unpacks_to_a_limited_size(tmp_path, saved, dictionary):
     with grown_mib() as grown, pytest.raises(StoreError, match="damaged"):
         evaluate.verify(page)
     assert grown() < 100
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [b'{"table": {"text": ["S900000000", ["a"]]}}', b'{"table": [' + b"[]," * 4_000_000 + b"1]}"],
+    ids=["wide cells", "brackets"],
+)
+def test_the_tables_of_a_page_have_a_limit(tmp_path, saved, tables):
+    packed = base64.b64encode(lzma.compress(tables)).decode()
+    text = (saved / "report.html").read_text("utf-8")
+    page = tmp_path / "page.html"
+    page.write_text(re.sub(r'(?<="frames":")[^"]*', packed, text), "utf-8")
+    with grown_mib() as grown, pytest.raises(StoreError, match="damaged"):
+        evaluate.verify(page)
+    assert grown() < 100

@@ -221,6 +221,7 @@ _FORMAT = 1
 SEAL = "0" * 64
 # Placeholder in rows for a sound of the page.
 _SOUND = "sound.opus"
+_TYPE = re.compile(r"[A-Za-z]{2,}\d{0,2}(?:\[[\w, /+-]{1,40}\])?")
 _SEAL_VALUE = re.compile(r'(?<="seal":")[0-9a-f]{64}(?=")')
 # Further tables that a report is made of.
 _TABLES = (
@@ -291,10 +292,7 @@ def parse_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents
     tables = load_json(unpack_lzma(packed), len(packed))
     frames = {
         table: pd.DataFrame(
-            {
-                name: pd.Series(values, dtype="object" if kind == "category" else kind)
-                for name, (kind, values) in columns.items()
-            }
+            {name: pd.Series(values, dtype=_check_type(kind)) for name, (kind, values) in columns.items()}
         )
         for table, columns in tables.items()
     }
@@ -314,6 +312,13 @@ def parse_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents
         shown=ShownRows(),
         record=record,
     )
+
+
+def _check_type(name: str) -> str:
+    """Return the type of a column; a ValueError for one whose cells have a width, such as S300000000."""
+    if not _TYPE.fullmatch(name):
+        raise ValueError(f"a column has the type {name!r:.40}")
+    return "object" if name == "category" else name
 
 
 def _pack_tables(frames: Mapping[str, pd.DataFrame]) -> str:
