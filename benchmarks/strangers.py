@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _MOST_MIB = 200
+_MOST_S = 200.0
 _MIB = 1 << 20
 _CHILD = """
 import sys, time, warnings
@@ -426,16 +427,23 @@ class _Server:
                 pass
 
 
-def _measure(code: str, place: str, folder: Path) -> tuple[float, float, str]:
-    """Return the peak in MiB, the seconds, and how the reading ended."""
-    child = subprocess.run(
+def _read_in_child(code: str, place: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-c", _CHILD.format(code=code), place],
         check=False,
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=_MOST_S,
         cwd=folder,
     )
+
+
+def _measure(code: str, place: str, folder: Path) -> tuple[float, float, str]:
+    """Return the peak in MiB, the seconds, and how the reading ended."""
+    try:
+        child = _read_in_child(code, place, folder)
+    except subprocess.TimeoutExpired:
+        return float("nan"), _MOST_S, "takes too long"
     if child.returncode:
         return float("nan"), 0.0, f"status {child.returncode}: {child.stderr[-200:]}"
     peak, seconds, end = child.stdout.split()[-3:]

@@ -50,6 +50,13 @@ def test_packed_texts_have_a_limit(tmp_path, unit, name):
     assert grown() < 150
 
 
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_a_table_has_a_limited_number_of_columns(tmp_path, sign):
+    (tmp_path / "a.csv").write_text(sign * 1_000_000 + "a")
+    with pytest.raises(InvalidRequestError, match="20,000 columns"):
+        datasets.read(tmp_path / "a.csv")
+
+
 @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
 def test_names_in_a_tar_have_a_limit(tmp_path, kind):
     header = tarfile.TarInfo("a")

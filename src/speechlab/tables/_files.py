@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+_MAX_COLUMNS = 20_000
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _GUARD_MARK = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
 
@@ -109,6 +110,9 @@ def parse_delimited(text: str, usual: str, faults: list[str] | None = None) -> p
 
     With ``faults``, a malformed line costs itself, and is added to them; else it costs the file.
     """
+    head = re.search(r"[^\r\n]+", text)
+    if head is not None and max(map(head[0].count, ",;\t|")) >= _MAX_COLUMNS:
+        raise ValueError(f"it has {_MAX_COLUMNS:,} columns or more")
     try:
         return _parse_delimited_lines(text, usual)
     except ValueError:
