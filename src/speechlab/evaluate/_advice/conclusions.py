@@ -73,7 +73,7 @@ def _join_leaders_by_language(rows: Sequence[dict[Any, Any]]) -> str:
     clauses = [f"take {quote_name(row['name'])} for {format_language(row['language'])}" for row in taken]
     leaders = [f"{quote_name(row['name'])} in {format_language(row['language'])}" for row in others]
     clauses += [f"ahead {'is' if len(leaders) == 1 else 'are'} {join_with_and(leaders)}"] if leaders else []
-    lead = f"{'' if taken else 'nothing is settled; '}{'; '.join(clauses)}"
+    lead = f"{'' if taken else 'which is best is open; '}{'; '.join(clauses)}"
     if len(lead.split()) <= TITLE_WORDS:
         return lead
     return f"{len(taken)} of {len(rows)} languages are decided" if taken else "no language is decided"

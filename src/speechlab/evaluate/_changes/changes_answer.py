@@ -88,9 +88,8 @@ def _build_lead(rows: list[dict[Any, Any]], names: tuple[str, str], about: str) 
     if hidden is not None:
         return f"one row hides a change in {name_group(hidden)}"
     if about:
-        what = "change" if names == DEFAULT_NAMES else "difference"
-        are = "is" if about.startswith("one ") else "are"
-        return f"no {what} seen; {about} {are} too few to say there is none"
+        what = "anything changed" if names == DEFAULT_NAMES else "they differ"
+        return f"{about} cannot settle whether {what}"
     return (
         "no significant change"
         if names == DEFAULT_NAMES

@@ -80,7 +80,7 @@ def _build_recognition_views(
     views: list[View] = [build_streams_view(summary)] if streamed else []
     if len(differences):
         views.append(build_differences_view(differences, "Differences of systems", _PAIRING_NOTE))
-    if len(hotwords):
+    if len(hotwords) and hotwords[["hotwords_said", "hotwords_added"]].to_numpy().any():
         views.append(build_hotwords_view(hotwords))
     measured = [build_measures_view(measures)] if len(measures) else []
     return [*views, *build_cost_views(summary), *measured]
