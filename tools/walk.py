@@ -75,7 +75,12 @@ def main() -> None:
 
     house = Path(sl.__file__).parent
     with sl.service.run_service() as service:
-        lab = sl.Client(service.base_url, ws_base_url=service.ws_base_url, api_key=service.api_key)
+        lab = sl.Client(
+            service.base_url,
+            ws_base_url=service.ws_base_url,
+            api_key=service.api_key,
+            transport="aiohttp",  # as all calls of a client but the first ones
+        )
         voice = lab.voices().find(language="en")[0]
 
         def stream() -> None:
