@@ -57,6 +57,14 @@ def test_a_table_has_a_limited_number_of_columns(tmp_path, sign):
         datasets.read(tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize(("name", "line"), [("a.jsonl.gz", b"{}\n"), ("a.csv.gz", b"a,b\n")])
+def test_a_packed_table_has_a_limited_number_of_lines(tmp_path, name, line):
+    (tmp_path / name).write_bytes(gzip.compress(line * 3_000_000))
+    with grown_mib() as grown, pytest.raises(InvalidRequestError, match="more than 200,000 lines"):
+        datasets.read(tmp_path / name)
+    assert grown() < 100
+
+
 @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
 def test_names_in_a_tar_have_a_limit(tmp_path, kind):
     header = tarfile.TarInfo("a")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _MAX_COLUMNS = 20_000
+_MAX_LINES = 200_000  # of a packed file; where it has more, each takes ten packed bytes
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _GUARD_MARK = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
 
@@ -94,6 +95,10 @@ def read_text(path: Path) -> str:
     """Text of a file: UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it; also with .gz."""
     with open_maybe_gzip(path) as stream:
         data = stream.read()
+    if path.suffix.lower() == ".gz" and data.count(b"\n") > (limit := max(_MAX_LINES, path.stat().st_size)):
+        raise ValueError(
+            f"it has more than {limit:,} lines, more than its packed bytes; if you trust it, unpack it first"
+        )
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         text = data.decode("utf-16" if wide else "utf-8-sig")
