@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
-from speechlab.engines import ModelStore, RecognitionOptions, Recognizer, Synthesizer, create
+from speechlab.engines import ModelStore, RecognitionOptions, Recognizer, Synthesizer, create, status
 from speechlab.engines._recognition.decoding import Span
 from speechlab.engines._sherpa import recognizer as recognizer_module
 from speechlab.engines._sherpa.phonemes import read_text, select_known
@@ -219,6 +219,15 @@ def test_a_voice_of_piper_speaks_with_its_names(hum):
     assert np.abs(emil).max() == pytest.approx(2 * np.abs(anna).max(), rel=0.01)
     with pytest.raises(EngineError, match="it has: anna, emil"):
         list(hum.synthesize("Hallo.", "otto"))
+
+
+def test_an_engine_of_the_users_file_shows_the_languages_of_its_model(tmp_path, monkeypatch):
+    pytest.importorskip("sherpa_onnx")
+    folder = write_hum_voice(tmp_path / "hum")
+    path = tmp_path / "engines.toml"
+    path.write_text(f'[engines.hum]\nengine = "sherpa-voice"\nmodel = "{folder.as_posix()}"\n')
+    monkeypatch.setenv("SPEECHLAB_ENGINES", str(path))
+    assert (status("hum").ready, status("hum").entry.languages) == (True, ("de",))
 
 
 def test_a_voice_that_reads_letters_speaks(tmp_path):

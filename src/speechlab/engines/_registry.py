@@ -308,12 +308,21 @@ def _make_once(found: EngineStatus) -> EngineStatus:
         engine = entry.factory(**({"allow_download": False} if entry.is_named else {}))
         if entry.is_named:
             engine.find_model()
+        languages = _list_languages(engine) if entry.is_named else ()
     except NotFetchedError as error:
         return replace(found, is_unfetched=True) if may_fetch else replace(found, problem=str(error))
     except Exception as error:  # noqa: BLE001 - the engine may be a stranger's, and its state is reported
         return replace(found, problem=str(error) or type(error).__name__)
     getattr(engine, "close", lambda: None)()
-    return found
+    return replace(found, entry=replace(entry, languages=languages)) if languages else found
+
+
+def _list_languages(engine: Any) -> tuple[str, ...]:
+    """Codes of the languages of an engine, or of its voices."""
+    voices = getattr(engine, "voices", ())
+    return tuple(
+        dict.fromkeys([*getattr(engine, "languages", ()), *(code for v in voices for code in v.languages)])
+    )
 
 
 def _is_module_installed(module: str) -> bool:

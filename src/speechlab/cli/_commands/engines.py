@@ -32,7 +32,10 @@ def list_engines() -> None:
         else:
             ready = "[green]ready[/]"
         does = {"synthesizer": "speaks", "recognizer": "listens to", "translator": "translates"}[entry.kind]
-        console.print(f"[bold]{name:<10}[/] {does} {', '.join(entry.languages)}: {ready}", soft_wrap=True)
+        console.print(
+            f"[bold]{name:<10}[/] {does} {engines.list_some_codes(state.entry.languages)}: {ready}",
+            soft_wrap=True,
+        )
         licenses = f"code {entry.code_license}; weights {entry.weights_license}"
         for line in (entry.summary, licenses):
             console.print(Padding(Text(line, style="dim"), (0, 0, 0, 11)))
