@@ -34,7 +34,7 @@ WRONG = {
     "format": [5, ["wav"], "pcm", "gone", Column("gone")],
     "sample_rate": [*NUMBER, 1.5, True, -1, Column("gone")],
     "temperature": [*NUMBER, -1],
-    "language": [5, ["en"], "xx", "the language"],
+    "language": [5, ["en"], "x1", "the language"],
     "hotwords": [5, [5], {"Ada": "エイダ"}],
     "vad": ["loud", 7, 0.5],
     "min_silence_gap": [*NUMBER, -1],

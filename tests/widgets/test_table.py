@@ -12,6 +12,8 @@ import orjson
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import speechlab as sl
 from speechlab import widgets
@@ -193,6 +195,41 @@ def test_differences_give_back_the_whole_hypothesis(said, heard, expected):
     signs = {"equal": "=", "delete": "-", "insert": "+"}
     assert "|".join(signs[kind] + text for kind, text, _ in pieces) == expected
     assert "".join(text for kind, text, _ in pieces if kind != "delete") == heard
+
+
+@pytest.mark.parametrize(
+    ("said", "recognized", "shown"),
+    [
+        ("気温は34.5度です", "気温は3試.5度です", "気温は-34.5+3試.5度です"),
+        ("080-1234-1234です", "080-字000-1234です", "-080-1234-1234+080-字000-1234です"),
+        ("11月20日", "地1月2地日", "-11+地1月-20+2地日"),
+        ("合計は47ドル99セントです", "合計は$47.99です", "合計は$-47ドル99セント+47.99です"),
+        ("气温是34.5度", "气温是3是.5度", "气温是-34.5+3是.5度"),
+    ],
+)
+def test_a_number_is_shown_whole_and_once(said, recognized, shown):
+    table = sl.show(
+        pd.DataFrame({"audio": [tone()], "text": [said], "hypothesis": [recognized]}),
+        reference="text",
+        language="zh" if "气" in said else "ja",
+    )
+    pieces = pieces_of(table, 0)
+    signs = {"equal": "", "delete": "-", "insert": "+"}
+    assert "".join(signs[kind] + text for kind, text, _ in pieces) == shown
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    said=st.text("0123456789.,-$円月日三十百あ字。", min_size=1, max_size=10),
+    recognized=st.text("0123456789.,-$円月日三十百あ字。", min_size=1, max_size=10),
+    language=st.sampled_from(["ja", "zh", "en", "de"]),
+)
+def test_pieces_of_any_text_give_back_the_hypothesis(said, recognized, language):
+    clip = AudioClip(np.zeros(160, np.float32), 16_000)
+    rows = pd.DataFrame({"audio": [clip], "text": [said], "hypothesis": [recognized]})
+    pieces = pieces_of(sl.show(rows, reference="text", language=language), 0)
+    assert "".join(text for kind, text, _ in pieces if kind != "delete") == recognized
+    assert all(text for _, text, _ in pieces)
 
 
 def test_what_the_browser_notes_lands_in_columns(frame):

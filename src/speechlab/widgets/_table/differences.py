@@ -93,35 +93,64 @@ def _build_pieces(
     language: str | None,
 ) -> Iterator[Piece]:
     placed = 0  # length of the hypothesis in pieces
-    for changed, group in itertools.groupby(enumerate(steps), lambda step: step[1][0] != "equal"):
+    clusters = _join_overlapping_steps(steps)
+    for changed, group in itertools.groupby(enumerate(clusters), lambda item: _is_changed(item[1])):
         if not changed:
             continue
-        numbers, run = zip(*group, strict=True)
+        numbers, joined = zip(*group, strict=True)
+        run = [step for cluster in joined for step in cluster]
         # equal text up to here; missing text comes before the next token of the hypothesis
-        starts = (start for *_, start, _, _ in steps[numbers[0] :] if start is not None)
-        until = next(starts, len(hypothesis))
+        following = (_find_bounds(cluster, hypothesis=True) for cluster in clusters[numbers[0] :])
+        until = next((bounds[0] for bounds in following if bounds), len(hypothesis))
         if until > placed:
             yield "equal", hypothesis[placed:until], ""
         begin, end = _find_changed_range(run, language)
         kinds = {name for first, last, name in spans if first <= end and begin <= last}
         kind = next((name for name in _WORST_FIRST if name in kinds), "")
-        deleted = [(start, end) for _, start, end, *_ in run if start is not None]
-        inserted = [(start, end) for *_, start, end, _ in run if start is not None]
-        if deleted:
-            yield "delete", reference[deleted[0][0] : deleted[-1][1]], kind
-        if inserted:
-            yield "insert", hypothesis[inserted[0][0] : inserted[-1][1]], kind
-        placed = inserted[-1][1] if inserted else max(placed, until)
+        deleted = _find_bounds(run, hypothesis=False)
+        if deleted and deleted[0] < deleted[1]:
+            yield "delete", reference[slice(*deleted)], kind
+        inserted = _find_bounds(run, hypothesis=True)
+        if inserted and inserted[0] < inserted[1]:
+            yield "insert", hypothesis[slice(*inserted)], kind
+        placed = inserted[1] if inserted else max(placed, until)
     if placed < len(hypothesis):
         yield "equal", hypothesis[placed:], ""
+
+
+def _join_overlapping_steps(steps: Sequence[tuple[Any, ...]]) -> list[list[tuple[Any, ...]]]:
+    """Join steps whose tokens share written characters, such as 三, 十 and 四 those of 34."""
+    clusters: list[list[tuple[Any, ...]]] = []
+    ends = (0, 0)
+    for step in steps:
+        _, *reference, start, end, _ = step
+        sides = ((reference[0], reference[1], ends[0]), (start, end, ends[1]))
+        # A token without a written character of its own belongs to the one before it.
+        if clusters and any(here is not None and (here < last or here == to) for here, to, last in sides):
+            clusters[-1].append(step)
+        else:
+            clusters.append([step])
+        ends = (max(ends[0], reference[1] or 0), max(ends[1], end or 0))
+    return clusters
+
+
+def _is_changed(steps: Sequence[tuple[Any, ...]]) -> bool:
+    return any(step[0] != "equal" for step in steps)
+
+
+def _find_bounds(steps: Sequence[tuple[Any, ...]], *, hypothesis: bool) -> tuple[int, int] | None:
+    """Return where the tokens of some steps begin and end in one of the texts; None if it has none of them."""
+    first = 3 if hypothesis else 1
+    places = [(step[first], step[first + 1]) for step in steps if step[first] is not None]
+    return (min(start for start, _ in places), max(end for _, end in places)) if places else None
 
 
 def _find_changed_range(changed: Sequence[tuple[Any, ...]], language: str | None) -> tuple[int, int]:
     """First and last character of a difference in the compared reference: English as written, others normalized."""
     if language != "en":
         return changed[0][-1], changed[-1][-1]
-    written = [(start, end) for _, start, end, *_ in changed if start is not None]
-    return (written[0][0], written[-1][1] - 1) if written else (-1, -1)
+    written = _find_bounds(changed, hypothesis=False)
+    return (written[0], written[1] - 1) if written else (-1, -1)
 
 
 def _to_optional_ints(column: pd.Series[Any]) -> list[int | None]:
