@@ -29,7 +29,7 @@ def test_each_row_says_who_reads_it_how():
     rows = ROW.findall(PAGE.read_text("utf-8"))
     assert len(rows) > 80
     for numbers, cells in rows:
-        section, contract, room, service, client = (cell.strip() for cell in cells.split(" | "))
+        section, left_open, service, client = (cell.strip() for cell in cells.split(" | "))
         assert re.match(r"\d(\.\d)?", section), numbers
-        assert all((contract, room)), numbers
+        assert all((left_open, service, client)), numbers
         assert {service, client} != {"–"}, numbers
