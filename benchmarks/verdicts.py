@@ -868,9 +868,7 @@ LINES: dict[str, Callable[[int], Iterator[Found]]] = {
     ),
 }
 TABLES = {
-    "studies": ("study of ", "conditions, ", "best and worst ", "changes of ", "listening test, "),
     "no worse": ("no worse, ",),
-    "power": ("power: ",),
     "intervals": tuple(f"intervals, {n} utterances" for n in (10, 20, 50, 100, 200)),
     "speakers": tuple(f"intervals, {which} speakers" for which in ("8", "20", "12 uneven")),
 }
