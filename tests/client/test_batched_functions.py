@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -183,6 +184,22 @@ def test_speech_of_many_voices_and_its_streams(tmp_path):
             assert stream.collect().duration_s == pytest.approx(
                 lab.synthesize("a bc", voice="anna").duration_s
             )
+
+
+@pytest.mark.parametrize("wait_s", [0.01, 60])
+def test_a_client_that_is_closed_ends_the_calls_of_its_batches(wait_s):
+    free = threading.Event()
+    lab = sl.system("many", translate_batch=lambda rows: free.wait(60), version="1", max_wait_s=wait_s)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            calls = [threads.submit(lab.translate, text, **LANGS) for text in ("ab", "cd")]
+            time.sleep(0.3)
+            lab.close()
+            for call in calls:
+                with pytest.raises(ConfigurationError, match="this client is closed"):
+                    call.result(20)
+    finally:
+        free.set()
 
 
 def test_a_hang_ends_at_the_timeout_and_the_next_call_goes_on():

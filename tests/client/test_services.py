@@ -258,3 +258,22 @@ def test_a_closed_client_says_so(kind):
     with pytest.raises(SpeechLabError, match="this client is closed"):
         translate(lab)
     assert not kind.asked
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_client_that_is_closed_ends_the_calls_under_way(kind, streamed):
+    kind.script["a"] = ["hang"]
+    ended, lab = [], kind.lab()
+
+    def call():
+        with pytest.raises(SpeechLabError) as caught:
+            lab.stream_translation("a", **HOW).collect() if streamed else translate(lab)
+        ended.append(caught.value)
+
+    caller = threading.Thread(target=call, daemon=True)
+    with ends_within(20):
+        caller.start()
+        assert eventually(lambda: kind.asked)
+        lab.close()
+        caller.join(10)
+    assert len(ended) == 1

@@ -292,6 +292,55 @@ def test_an_object_that_performs_operations_is_a_service(tmp_path):
             lab.with_raw_response.voices()
 
 
+def test_what_an_object_returns_is_checked_and_says_what_to_return():
+    given = sl.client.Reply()
+    lab = sl.system("odd", service=type("Odd", (), {"perform": lambda *_: given})(), version="1")
+    asked = {"source_lang": "en", "target_lang": "ja"}
+    calls = {
+        "translate": lambda: lab.translate("a", **asked),
+        "translated stream": lambda: lab.stream_translation("a", **asked).collect(),
+        "transcribe": lambda: lab.transcribe(tone()),
+        "synthesize": lambda: lab.synthesize("a", voice="default"),
+        "spoken stream": lambda: lab.stream_speech("a", voice="default", format="wav").collect(),
+    }
+    reply = sl.client.Reply
+    with lab:
+        for given in (
+            reply(),
+            reply("a"),
+            reply({"text": None}),
+            reply({"text": float("nan")}),
+            reply({"text": 5}),
+        ):
+            for call in calls.values():
+                with pytest.raises(ContractError):
+                    call()
+        given = reply({"text": "\ud800"})
+        for name in ("translate", "translated stream", "transcribe"):
+            with pytest.raises(ContractError, match="surrogates not allowed"):
+                calls[name]()
+        given = reply({"text": "b"}, audio=5)
+        with pytest.raises(ContractError, match="a Reply whose audio is 5"):
+            calls["translate"]()
+        given = reply({"text": "b"}, audio=tone())  # one object may give both
+        assert [calls[name]().text for name in ("translate", "translated stream", "transcribe")] == ["b"] * 3
+        assert calls["synthesize"]().frames == calls["spoken stream"]().frames == tone().frames
+
+
+def test_an_object_may_give_its_replies_in_pieces():
+    class Pieces:
+        async def perform(self, operation):
+            for text in "ab":
+                yield sl.client.Reply({"text": text, "model": "m"}, audio=([0.5] * 800, 8_000))
+
+    with sl.system("pieces", service=Pieces(), version="1") as lab:
+        whole = lab.translate("x", source_lang="en", target_lang="ja")
+        assert (whole.text, whole.model) == ("ab", "m")
+        assert lab.synthesize("x", voice="default", format="wav").frames == 1_600
+        with pytest.raises(ContractError, match="gave 2 transcripts; return one"):
+            lab.transcribe(tone())
+
+
 def test_arguments_that_are_no_systems():
     for wrong, told in (
         ({}, "a system needs a function"),

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from speechlab.client._clock import Clock
     from speechlab.client._operations.operation import Operation
     from speechlab.client._scheduling.waiting import CallPlace
+    from speechlab.client._services.connections import ConnectionPool
     from speechlab.client._services.progress import Progress
     from speechlab.client._settings.settings import Settings
     from speechlab.client._systems.functions import FunctionSystem
@@ -94,7 +95,9 @@ class FunctionService(Service):
         assert isinstance(call, SystemCall)
         try:
             async with asyncio.timeout(progress.left_s), aclosing(pieces):
-                *results, progress.processing_s = [piece async for piece in pieces]
+                *results, progress.processing_s = await self.connections.wait_while_open(
+                    partial(_collect_pieces, pieces)
+                )
                 progress.first_byte_s = progress.clock.monotonic() - place.started
                 progress.report("response")
                 return await self._build_reply(call, results, progress)
@@ -110,8 +113,8 @@ class FunctionService(Service):
         """Return the pieces of a whole result as a reply."""
         function_call, given = call.function_call, Reply()
         if results and isinstance(results[0], Reply):  # of an object that performs operations
-            (given,) = results
-            results = [given.audio] if given.audio != b"" else []
+            given = results[-1]
+            results = [_take_content(reply, call.service) for reply in results]
         if call.service == "tts":
             kind = function_call.format
             audio = await asyncio.to_thread(_encode_pieces_to_file, results, kind)
@@ -121,11 +124,15 @@ class FunctionService(Service):
         fields: Mapping[str, Any] = given.fields
         if call.service == "translate":
             made = {"text": "".join(results), "model": self._system.name}
-            fields = Translate.restore_body({**made, **fields})
+            fields = Translate.restore_body({**made, **fields, "text": made["text"]})
         elif function_call.pace is not None:
             fields = build_streamed_transcript(function_call, results, progress.processing_s or 0.0)
         else:
-            fields = {"language": function_call.fields.get("language"), **(results[0] if results else fields)}
+            if len(results) != 1:
+                raise ContractError(
+                    f"the function of transcribe gave {len(results):,} transcripts; return one"
+                )
+            fields = {"language": function_call.fields.get("language"), **results[0]}
         return Reply(_to_plain_values(fields), timing=progress.build_timing())
 
     async def open_stream(
@@ -134,7 +141,7 @@ class FunctionService(Service):
         """Call a function, and wait for the first piece of its result."""
         pieces = self._iterate_pieces(call)
         assert isinstance(call, SystemCall)
-        stream = _FunctionStream(call, pieces, self._system.name)
+        stream = _FunctionStream(call, pieces, self._system.name, self.connections)
         opened = False
         try:
             async with asyncio.timeout(progress.left_s):
@@ -158,6 +165,25 @@ class FunctionService(Service):
         return stream
 
 
+async def _collect_pieces(pieces: AsyncGenerator[Any, None]) -> list[Any]:
+    return [piece async for piece in pieces]
+
+
+def _take_content(reply: Reply, service: str) -> Any:
+    """Return the sound, the text of a translation, or the fields of a transcript that a reply has."""
+    if service == "tts":
+        if isinstance(reply.audio, bytes) and not reply.audio:
+            raise ContractError("perform returned a Reply without sound; return Reply(audio=clip)")
+        return reply.audio
+    if service != "translate":
+        return reply.fields
+    if not isinstance(text := reply.fields.get("text"), str):
+        raise ContractError(
+            f"perform returned a Reply whose text is {text!r:.60}; return Reply({{'text': '…'}})"
+        )
+    return text
+
+
 def _build_timeout_failure(text: str, progress: Progress) -> Failure:
     error = APITimeoutError(f"{progress.target}: {text}")
     error.advice = "give a longer time as timeout= of the call, or by with_options(timeout=...)"
@@ -167,20 +193,26 @@ def _build_timeout_failure(text: str, progress: Progress) -> Failure:
 
 def _to_plain_values(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields as JSON has them: with Python's numbers in place of NumPy's, and None in place of NaN."""
+    plain: dict[str, Any] = orjson.loads(_to_json(dict(fields)))
+    return plain
+
+
+def _to_json(fields: dict[str, Any]) -> bytes:
     try:
-        plain: dict[str, Any] = orjson.loads(orjson.dumps(dict(fields), option=orjson.OPT_SERIALIZE_NUMPY))
+        return orjson.dumps(fields, option=orjson.OPT_SERIALIZE_NUMPY)
     except TypeError as error:
         problem = str(error)
-    else:
-        return plain
     raise ContractError(f"the result of the function cannot be kept: {problem}; return texts and numbers")
 
 
 class _FunctionStream(ReplyBody):
     """The pieces of a function as they come, in the form in which they are read and kept: sound, or events."""
 
-    def __init__(self, call: SystemCall, pieces: AsyncGenerator[Any, None], name: str) -> None:
+    def __init__(
+        self, call: SystemCall, pieces: AsyncGenerator[Any, None], name: str, connections: ConnectionPool
+    ) -> None:
         super().__init__()
+        self._connections = connections
         self._speaks, self._call = call.service == "tts", call.function_call
         kind = CONTENT_TYPES[AudioFormat(self._call.format)] if self._speaks else "text/event-stream"
         self.headers = {"content-type": kind}
@@ -197,12 +229,12 @@ class _FunctionStream(ReplyBody):
         """Return the next piece of the function."""
         try:
             async with asyncio.timeout(self._read_s):
-                piece = await anext(self._pieces, None)
+                piece = await self._connections.wait_while_open(partial(_fetch_next_piece, self._pieces))
         except TimeoutError:
             text = f"the function of {self._name!r} gave nothing for {self._read_s:g} s"
             raise WireError(text, timed_out=True, final=True) from None
         if isinstance(piece, Reply):  # of an object that performs operations
-            piece = piece.audio if self._speaks else str(piece.fields.get("text", ""))
+            piece = _take_content(piece, "tts" if self._speaks else "translate")
         return piece
 
     async def _read_next_piece(self) -> bytes | None:
@@ -247,11 +279,16 @@ class _FunctionStream(ReplyBody):
             **languages,
             "choices": [{"index": 0, "delta": {"content": piece}, **ending}],
         }
-        return b"data: " + orjson.dumps(chunk) + b"\n\n"
+        return b"data: " + _to_json(chunk) + b"\n\n"
 
     async def close(self) -> None:
-        """End the call."""
-        await self._pieces.aclose()
+        """End the call; one that is waited for ends with its wait, as that of a client that is closed."""
+        if not self._pieces.ag_running:
+            await self._pieces.aclose()
+
+
+async def _fetch_next_piece(pieces: AsyncGenerator[Any, None]) -> Any:
+    return await anext(pieces, None)
 
 
 class _PassThrough:

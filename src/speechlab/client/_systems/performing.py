@@ -52,10 +52,14 @@ def _iterate_speech(result: Any) -> Iterator[AudioClip | bytes]:
 
 
 def _to_sound(value: Any) -> AudioClip | bytes:
-    found = unify_recording(tuple(value) if isinstance(value, list) else value)
-    if isinstance(found, AudioClip | bytes):
+    if (found := _find_sound(value)) is not None:
         return found
     raise _build_result_error("synthesize", value, _SOUND)
+
+
+def _find_sound(value: Any) -> AudioClip | bytes | None:
+    found = unify_recording(tuple(value) if isinstance(value, list) else value)
+    return found if isinstance(found, AudioClip | bytes) else None
 
 
 def _iterate_transcript(result: Any) -> Iterator[dict[str, Any]]:
@@ -136,7 +140,19 @@ def _iterate_reply(result: Any) -> Iterator[Reply]:
             f"perform returned {result!r:.60} ({type(result).__name__}); return a sl.client.Reply, such as "
             "Reply({'text': '…'}) or Reply(audio=clip)"
         )
-    yield result if isinstance(result.audio, bytes) else replace(result, audio=_to_sound(result.audio))
+    if not isinstance(result.fields, Mapping):
+        raise ContractError(
+            f"perform returned a Reply of {result.fields!r:.60}; return one of a dict, such as Reply({{'text': '…'}})"
+        )
+    if isinstance(result.audio, bytes):
+        yield result
+        return
+    if (sound := _find_sound(result.audio)) is None:
+        raise ContractError(
+            f"perform returned a Reply whose audio is {result.audio!r:.60}; give an AudioClip, (samples, rate), or the "
+            "bytes of a file"
+        )
+    yield replace(result, audio=sound)
 
 
 def _build_result_error(operation: str, value: object, allowed: str) -> ContractError:
@@ -275,7 +291,8 @@ class FunctionRunner:
                 last = outside[-1]
                 at = f" ({Path(last.filename).name}, line {last.lineno}, in {last.name})"
             what = ": ".join(filter(None, (type(error).__name__, str(error))))
-            failed = EngineError(f"the function of {call.operation} of {self._name!r} failed: {what}{at}")
+            who = PERFORM if call.operation == PERFORM else f"the function of {call.operation}"
+            failed = EngineError(f"{who} of {self._name!r} failed: {what}{at}")
             lines = ["Traceback (most recent call last):\n", *traceback.format_list(outside)]
             failed.traceback = "".join([*lines, *traceback.format_exception_only(error)])
             raise failed from error
