@@ -21,6 +21,7 @@ from speechlab.errors import (
     RateLimitError,
 )
 from speechlab.store import Store
+from support.clock import ends_within
 from support.functions import die_of_short_clips, spoken
 
 RATE = 8_000
@@ -125,6 +126,37 @@ def test_a_result_may_be_an_error_or_no_result(tmp_path):
     assert made["status"].tolist() == ["ok", "ok", "ok", "error", "error", "ok"]
     assert made["error"][3] == "the function of translate of 'many' failed: ValueError: bad"
     assert "returned 5 (int); return a text" in made["error"][4]
+
+
+class Panic(BaseException):
+    """As of a library in Rust."""
+
+
+class OwnError(EngineError):
+    def __init__(self, what, why):
+        super().__init__(f"{what}, {why}")
+
+
+@pytest.mark.parametrize("error", [Panic("it broke"), OwnError("it", "broke"), GeneratorExit("it broke")])
+@pytest.mark.parametrize("form", ["translate_batch", "translate"])
+def test_whatever_a_function_raises_is_the_error_of_its_row(form, error, tmp_path):
+    def answer(text, **_):
+        if "x" in text:
+            raise error
+        return text
+
+    function = answer if form == "translate" else lambda given: [answer(text) for text in given]
+    with sl.system("odd", version="1", **{form: function}) as lab, ends_within(20):
+        made = translate(pd.DataFrame({"text": ["a", "x", "b"]}), lab, tmp_path)
+    assert made["status"].tolist() == ["ok", "error", "ok"]
+    assert made["error"].str.contains("broke").tolist() == [False, True, False]
+
+
+def test_a_function_may_empty_its_list():
+    with sl.system(
+        "odd", version="1", translate_batch=lambda given: [given.pop() for _ in range(len(given))]
+    ) as lab:
+        assert lab.translate("a", **LANGS).text == "a"
 
 
 def test_a_batch_may_say_later(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
@@ -28,7 +27,8 @@ class _Entry:
     def fail(self, error: BaseException) -> None:
         """End with an error of its own, since each call adds its times to it."""
         if not self.result.done():
-            own = copy.copy(error)
+            own = type(error).__new__(type(error), *error.args)  # its __init__ may be a user's
+            own.__dict__.update(error.__dict__)
             own.__cause__ = error.__cause__
             self.result.set_exception(own)
 

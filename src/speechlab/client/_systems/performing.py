@@ -149,8 +149,8 @@ def _iterate_reply(result: Any) -> Iterator[Reply]:
         return
     if (sound := _find_sound(result.audio)) is None:
         raise ContractError(
-            f"perform returned a Reply whose audio is {result.audio!r:.60}; give an AudioClip, (samples, rate), or the "
-            "bytes of a file"
+            f"perform returned a Reply whose audio is {result.audio!r:.60}; give an AudioClip, (samples, rate), or "
+            "the bytes of a file"
         )
     yield replace(result, audio=sound)
 
@@ -271,16 +271,17 @@ class FunctionRunner:
                 return seconds - (0.0 if clips is None else clips.waited_s)
             return piece if clips is None else (seconds, *piece)
 
-        return function(call.content if clips is None else clips, **fields), add_time_or_return_total
+        content = list(call.content) if call.many else call.content  # the function may empty its list
+        return function(content if clips is None else clips, **fields), add_time_or_return_total
 
     @contextmanager
     def _convert_errors(self, call: FunctionCall) -> Iterator[None]:
         """Make what a function raises an error of ours, with the traceback from the function on."""
         try:
             yield
-        except SpeechLabError:
+        except (SpeechLabError, GeneratorExit):
             raise
-        except (Exception, SystemExit, KeyboardInterrupt, asyncio.CancelledError) as error:
+        except BaseException as error:  # also SystemExit, and the panic of a library in Rust
             if isinstance(error, asyncio.CancelledError) and _is_task_canceled():
                 raise
             frames = traceback.extract_tb(error.__traceback__)

@@ -118,6 +118,8 @@ class _Runner:
                         receive(piece)
                 except SpeechLabError as error:
                     receive(error)
+                except BaseException as error:  # noqa: BLE001 - its caller would wait for ever for a thread that ended
+                    receive(EngineError(f"{call.operation} failed: {type(error).__name__}: {error}"))
                 receive(_END)
 
 
@@ -228,11 +230,25 @@ def main() -> None:
             for piece in loaded.iterate_pieces(call):
                 if isinstance(piece, float):
                     seconds = piece
-                else:
-                    write_message(answers, ("piece", piece))
+                    continue
+                if call.many:
+                    result, fault = piece
+                    piece = result, fault and _to_sendable_error(fault)  # noqa: PLW2901 - the same, to be sent
+                write_message(answers, ("piece", piece))
             write_message(answers, ("end", seconds))
         except SpeechLabError as error:
-            write_message(answers, ("error", error.with_traceback(None)))
+            write_message(answers, ("error", _to_sendable_error(error)))
+
+
+def _to_sendable_error(error: SpeechLabError) -> SpeechLabError:
+    """Return an error, or one in its place if it is of the user's own class that cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(error.with_traceback(None)))  # noqa: S301 - as just made
+    except Exception as problem:  # noqa: BLE001 - of a user's class
+        made = EngineError(f"{type(error).__name__}: {error}")
+        made.advice = f"it cannot be sent from its process as it is ({problem})"
+        return made
+    return error
 
 
 def _queue_calls_from_input(calls: queue.SimpleQueue[Any]) -> None:
