@@ -283,7 +283,7 @@ class _FunctionStream(ReplyBody):
 
     async def close(self) -> None:
         """End the call; one that is waited for ends with its wait, as that of a client that is closed."""
-        if not self._pieces.ag_running:
+        if not getattr(self._pieces, "ag_running", False):
             await self._pieces.aclose()
 
 
