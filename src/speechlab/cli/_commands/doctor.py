@@ -61,7 +61,8 @@ def _check_model_cache() -> str:
     if not os.access(place, os.W_OK):
         message = f"{root} cannot be written; set SPEECHLAB_CACHE_DIR to a folder that can"
         raise SpeechLabError(message)
-    if free < _LOW_SPACE_BYTES and not root.exists():
+    unwritten = sum(engines.status(name).unassembled_bytes for name in engines.catalogue())
+    if free < min(_LOW_SPACE_BYTES, unwritten):
         message = f"only {free / 1e9:.1f} GB free at {root}; the models need 2 GB; set SPEECHLAB_CACHE_DIR elsewhere"
         raise SpeechLabError(message)
     return f"{root}, {free / 1e9:.0f} GB free"

@@ -20,7 +20,7 @@ import numpy as np
 from speechlab._require import require
 from speechlab.audio import compute_merged_span_indices, compute_missing_pre_roll, widen_spans
 from speechlab.engines._protocols import RecognitionOptions, RecognitionSegment, checkpoint, list_some_codes
-from speechlab.errors import EngineError, ModelError
+from speechlab.errors import ConfigurationError, EngineError, ModelError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,6 +37,22 @@ _SENTENCE_END = re.compile(r"[.。!！?？,、，]+\s*")
 # In the letters alone: one letter eight times in a row, or 2 to 20 letters six times in a row.
 _SHORT_LOOP = re.compile(r"(.)\1{7}|(.{2,20}?)\2{5}")
 _NON_LETTERS = re.compile(r"[\W_]+")
+
+
+def check_compute_type(compute_type: str | None, device: Device) -> None:
+    """Refuse a type of numbers that the library does not have on a device, before the model is loaded.
+
+    Raises:
+        ConfigurationError: The device does not have it.
+    """
+    if compute_type in {None, "default", "auto"}:
+        return
+    supported = require("ctranslate2").get_supported_compute_types(device.kind, device.index)
+    if compute_type not in supported:
+        choices = ", ".join(["auto", *sorted(supported)])
+        raise ConfigurationError(
+            f"compute_type={compute_type!r} is not known on the device {device.kind!r}; choose one of: {choices}"
+        )
 
 
 def load_whisper_model(folder: Path, threads: int, compute_type: str | None, device: Device) -> Any:

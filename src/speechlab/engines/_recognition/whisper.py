@@ -22,7 +22,13 @@ import numpy as np
 from speechlab._require import require
 from speechlab.engines._chunks import estimate_spoken_length
 from speechlab.engines._devices import choose_device, find_ctranslate2_problem
-from speechlab.engines._protocols import Recognition, RecognitionOptions, RecognitionSegment, checkpoint
+from speechlab.engines._protocols import (
+    Recognition,
+    RecognitionOptions,
+    RecognitionSegment,
+    checkpoint,
+    list_some_codes,
+)
 from speechlab.engines._recognition.decoding import (
     SAMPLE_RATE,
     Span,
@@ -30,6 +36,7 @@ from speechlab.engines._recognition.decoding import (
     Timeline,
     build_decoder_settings,
     build_segments,
+    check_compute_type,
     check_input,
     compute_confidence,
     cut_at_pauses,
@@ -59,6 +66,7 @@ from speechlab.text import writes_without_spaces
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_DEFAULT_LANGUAGES = ("ja", "en", "zh")
 # Seconds of silence kept around speech: "off" keeps most of the recording, "on" the speech.
 _MARGIN_S = {"off": 1.0, "on": 0.25, "segments": 0.4}
 # Probability of the language, among the supported ones, below which it is identified in each piece.
@@ -94,7 +102,7 @@ class WhisperEngine:
         model: str | Path | None = None,
         *,
         store: ModelStore | None = None,
-        languages: Sequence[str] = ("ja", "en", "zh"),
+        languages: Sequence[str] = _DEFAULT_LANGUAGES,
         threads: int = 2,
         beam_size: int = 5,
         simplified: bool = True,
@@ -134,8 +142,10 @@ class WhisperEngine:
 
     def find_model(self) -> None:
         """Find the model, joined and with the right hash, without loading it; the first time takes seconds."""
-        choose_device(self._device, find_ctranslate2_problem)
+        device = choose_device(self._device, find_ctranslate2_problem)
+        check_compute_type(self._compute_type, device)
         self._prepare_model_folder()
+        self._check_languages()
 
     def load(self) -> None:
         """Load the model now instead of on first use: 1 to 2 s, and longer the first time, when it is joined."""
@@ -326,6 +336,16 @@ class WhisperEngine:
         if _ENGLISH_ONLY.search(tokenizer):
             return ("en",)
         return tuple(dict.fromkeys([*self._languages, *sorted(set(_LANGUAGE_TOKEN.findall(tokenizer)))]))
+
+    def _check_languages(self) -> None:
+        """Refuse languages that the model does not know; Whisper fails on them only when it identifies one."""
+        extra = set(self._languages) - set(_DEFAULT_LANGUAGES)
+        if extra:
+            tokenizer = (self._prepare_model_folder() / "tokenizer.json").read_text(encoding="utf-8")
+            known = {"en"} if _ENGLISH_ONLY.search(tokenizer) else set(_LANGUAGE_TOKEN.findall(tokenizer))
+            if unknown := sorted(extra - known):
+                listed = list_some_codes(sorted(known))
+                raise ModelError(f"{self.model} does not know the languages {unknown}; it knows {listed}")
 
     def _prepare_model_folder(self) -> Path:
         if self._source is None:

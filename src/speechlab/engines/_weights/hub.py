@@ -263,6 +263,8 @@ def _convert_hub_errors(hub: Any, source: HubName) -> Iterator[None]:
 def _explain_hub_error(hub: Any, source: HubName, error: Exception) -> str | None:
     address = re.sub(r"//[^/@]*@", "//", hub.constants.ENDPOINT)
     cache, errors = hub.constants.HF_HUB_CACHE, hub.errors
+    if isinstance(error, errors.LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
+        error = error.__cause__  # a file that the client could not ask for; the cause says why
     page = f"{address}/{source.repository}"
     unreachable = (
         f"{address} cannot be reached ({type(error).__name__}); check the network or its proxy, or give a "
