@@ -52,7 +52,7 @@ def report(tmp_path_factory):
 
 
 def test_groups_and_chance_are_the_first_sentence(report):
-    assert report.answer.startswith("Of 6 systems 3 groups can be told apart; rank 3 to 5 is chance.")
+    assert report.answer.startswith("m0 and m1 lead and cannot be told apart; the other four are worse.")
     summary = report.summary
     assert summary["group"].tolist() == [1, 1, 2, 2, 2, 3]
     assert summary["rank_low"].tolist() == [1, 1, 3, 3, 3, 6]

@@ -142,7 +142,7 @@ def test_a_lead_that_may_be_chance_promises_nothing(lab, store):
     assert (choice["voice_name"], choice["certainty"]) == ("other: plain", "open")
     assert pd.isna(choice["more_sentences"])  # a number would promise too much where p is so large
     assert found.answer.startswith(
-        "“other: plain” is ahead of “one: clear”, not yet for sure. “other: plain” 1.2%, “one: clear” 2.4% on 10 "
+        "No difference shown between “other: plain” and “one: clear”. “other: plain” 1.2%, “one: clear” 2.4% on 10 "
         "sentences, which may be chance (p = "
     )
 

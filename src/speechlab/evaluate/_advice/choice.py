@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import format_count, format_percent
+from speechlab.evaluate._advice.evidence import name_few
 from speechlab.evaluate._advice.open_choice import (
+    MAX_NAMES,
+    UNLIKELY,
     describe_lead,
     describe_margin,
     describe_tie,
@@ -21,6 +24,7 @@ from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import describe_p_value
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.evaluate._writing.sentences import join_fitting_clauses, join_names, quote_name
+from speechlab.metrics import build_significance_mask
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +41,6 @@ _MIN_ITEMS = 2
 _EMPTY_SHARE = 0.1
 # Number of further items above which more of them are no practical solution.
 FAR = 5_000
-# P-value above which a number of further items would promise too much.
-_UNLIKELY = 0.5
 
 
 class _Advice(NamedTuple):
@@ -97,8 +99,16 @@ class _Choice:
         self.count = int(systems["utterances"].iloc[0])
         self.blocks, self.block = evidence.blocks if evidence.blocks[0] else (self.count, what)
         shared = " that all have" if evidence.order.excluded else ""
-        about = f" of {evidence.about}" if evidence.about else ""
-        self.items = f"{format_count(self.count, what)}{shared}{about}"
+        self.items = f"{format_count(self.count, what)}{shared}{self._describe_units()}"
+
+    def _describe_units(self) -> str:
+        """Return of how many speakers or texts the items are, where these are fewer."""
+        if self.evidence.about:
+            return f" of {self.evidence.about}"
+        if self.block == "speaker" and self.blocks < self.count:
+            return f" of {format_count(self.blocks, 'speaker')}"
+        texts = self.evidence.texts
+        return f" of {format_count(texts, 'text')}" if 0 < texts < self.count else ""
 
     def advise(self) -> _Advice:
         """Return what to do, by what decides first: failures, one row, few speakers, errors."""
@@ -202,7 +212,8 @@ class _Choice:
         if self.losers:
             p = _format_p_value(self.evidence.order, self.losers[0])
             figures = ", ".join(filter(None, [_format_rate(self.rates[self.losers[0]]), p]))
-            clauses.append(f"significantly worse: {join_names(self.losers)} ({figures})")
+            than = "" if ", not " in lead else f" than {quote_name(best)}"
+            clauses.append(f"significantly worse{than}: {join_names(self.losers)} ({figures})")
         if self.blocks < MIN_PAIRS:
             few, more = self._describe_missing_blocks()
             clauses.append(few)
@@ -229,11 +240,22 @@ class _Choice:
         slower = [words for rival in rivals if (words := describe_earlier_start(best, rival, self.starts))]
         if len(slower) == len(rivals):
             return f"take {name}, which starts {slower[0]}"
+        if self.losers and self.evidence.about and self.baseline not in [best, *rivals]:
+            losers = join_names(self.losers, most=MAX_NAMES)
+            return f"{name} makes fewer errors than {losers} with {_add_demonstrative(self.evidence.about)}"
         is_level = self._describe_equivalence(rivals) is not None
         tie = describe_tie(
-            best, rivals, self.losers, equals=equals, baseline=self.baseline, is_level=is_level
+            best,
+            rivals,
+            self.losers,
+            equals=equals,
+            baseline=self.baseline,
+            is_level=is_level,
+            beats=self._is_significantly_better,
+            held=[rival for rival in rivals if self._is_held_back(rival)],
         )
-        if tie:
+        is_held = self._is_held_back(best) and best not in self.evidence.lacking
+        if tie and not (self.losers and is_held and self.baseline not in [best, *rivals]):
             return tie
         empty, share = self.evidence.empty.get(best, (0, 0.0))
         if share > _EMPTY_SHARE:
@@ -248,8 +270,20 @@ class _Choice:
             None,
         )
         if sooner is None:
-            return describe_lead(best, rivals)
+            rival = next((other for other in rivals if other not in equals), rivals[0])
+            p = self.evidence.order.systems.set_index("system")["p_best"].get(rival)
+            return describe_lead(best, rivals, p)
         return f"{name} is ahead, but {quote_name(sooner[0])} starts {sooner[1]}"
+
+    def _is_significantly_better(self, one: str, other: str) -> bool:
+        pairs = self.evidence.order.pairs
+        shown = pairs.loc[build_significance_mask(pairs), ["a", "b"]].itertuples(index=False)
+        return {one, other} in [{*map(str, pair)} for pair in shown] and self.rates[one] < self.rates[other]
+
+    def _is_held_back(self, name: str) -> bool:
+        """Return whether a system came back empty, or lacks rows, too often to be advised."""
+        _, share = self.evidence.empty.get(name, (0, 0.0))
+        return share > _EMPTY_SHARE or name in self.evidence.lacking
 
     def _describe_equivalence(self, rivals: list[str]) -> str | None:
         """Return that the intervals of all differences from the first lie within the margin, if they do."""
@@ -290,7 +324,7 @@ class _Choice:
         if needed - self.blocks > FAR:
             return f"a difference this small would take thousands of {self.block}s", None
         more = int(needed) - self.blocks
-        if more < 1 or (is_number(p) and p > _UNLIKELY):
+        if more < 1 or (is_number(p) and p > UNLIKELY):
             return "", None
         about = more if more < 100 else round(more, 2 - len(str(more)))  # two significant digits
         return f"about {about:,} more {self.block if more == 1 else f'{self.block}s'} would settle it", more
@@ -305,7 +339,7 @@ class _Choice:
         )
 
     def _describe_few_speakers(self) -> str:
-        return f"of other speakers that says nothing, from {MIN_PAIRS} on it would"
+        return f"of other {name_few(self.evidence.about)} that says nothing, from {MIN_PAIRS} on it would"
 
     def _describe_pair_rates(
         self, first: str, second: str, order: Ranking | None = None, *, with_p: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from speechlab.evaluate._writing.sentences import (
     LINE_WORDS,
     TITLE_WORDS,
     capitalize_unless_name,
+    count_words,
     join_fitting_clauses,
     quote_name,
 )
@@ -39,9 +41,12 @@ def build_choice_conclusion(choice: pd.DataFrame, where: str = "") -> Conclusion
         lead = f"take {join_with_and(choices)}"
     else:
         lead = _join_advice_by_language(decided)
-    if len(lead.split()) > TITLE_WORDS and len(decided) > 1:
+    if count_words(lead) > TITLE_WORDS and len(decided) > 1:
         lead = _join_leaders_by_language(decided)
-        rows = [{**row, "advice": _put_lead_first(row)} for row in rows]
+        is_named = lead.startswith("take ")
+        rows = [
+            row if is_named and _list_taken(row) else {**row, "advice": _put_lead_first(row)} for row in rows
+        ]
     lines = [
         f"{format_language(row['language'])}: {_name_subject(row)}."
         if len(rows) > 1
@@ -66,15 +71,24 @@ def _is_recommended(row: dict[Any, Any]) -> bool:
     return str(row["lead"]) == f"take {quote_name(row['name'])}"
 
 
+def _list_taken(row: dict[Any, Any]) -> str:
+    """Return the systems that the advice takes: ``a or b`` of *take a or b, not c*; empty where it takes none."""
+    lead = str(row["lead"])
+    if is_missing(row["name"]) or not lead.startswith("take "):
+        return ""
+    return re.split(r", not | over |, which |: (?=[^”]*(?:“|$))", lead.removeprefix("take "))[0]
+
+
 def _join_leaders_by_language(rows: Sequence[dict[Any, Any]]) -> str:
     """Return who leads in each language, in few words; of many languages their number."""
-    taken = [row for row in rows if _is_recommended(row)]
-    others = [row for row in rows if not _is_recommended(row)]
-    clauses = [f"take {quote_name(row['name'])} for {format_language(row['language'])}" for row in taken]
+    taken = [row for row in rows if _list_taken(row)]
+    others = [row for row in rows if not _list_taken(row)]
+    choices = [f"{_list_taken(row)} in {format_language(row['language'])}" for row in taken]
+    clauses = [f"take {', '.join(choices)}"] if taken else []
     leaders = [f"{quote_name(row['name'])} in {format_language(row['language'])}" for row in others]
     clauses += [f"ahead {'is' if len(leaders) == 1 else 'are'} {join_with_and(leaders)}"] if leaders else []
     lead = f"{'' if taken else 'which is best is open; '}{'; '.join(clauses)}"
-    if len(lead.split()) <= TITLE_WORDS:
+    if count_words(lead) <= TITLE_WORDS:
         return lead
     return f"{len(taken)} of {len(rows)} languages are decided" if taken else "no language is decided"
 
@@ -94,7 +108,7 @@ def _join_advice_by_language(rows: Sequence[dict[Any, Any]]) -> str:
         name, language = quote_name(row["name"]), format_language(row["language"])
         if _is_recommended(row):
             clauses.append(f"take {name} for {language}")
-        elif str(row["lead"]).startswith(f"{name} is ahead of "):
+        elif str(row["lead"]).startswith((f"{name} is ahead of ", "no difference shown between ")):
             clauses.append(f"in {language} no difference is shown")
         else:
             clauses.append(f"{language}: {row['lead']}")

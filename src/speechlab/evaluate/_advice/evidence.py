@@ -24,6 +24,7 @@ _ABSENT = 0.2
 _RUNAWAY_SHARE, _RUNAWAY_ERRORS = 1 / 3, 5
 # Verdicts in place of *better* and *worse*.
 LACKING, FEW_SPEAKERS = "not settled, as one failed on more rows", "differs with these few speakers"
+FEW_TEXTS = "differs with these few texts"
 # Rows below which no row is called an exception.
 _MIN_ROWS = 6
 _LEVEL = 0.05
@@ -57,7 +58,8 @@ class AnswerEvidence:
         runaway: The row that makes over a third of the errors of one of the first two, if there is one.
         wins: Of each system, the number of blocks in which it has fewer errors than the first.
         blocks: Number of blocks that the test counts, and what they are called.
-        about: The speakers that the verdict is about, if they are too few for others.
+        about: The speakers or texts that the verdict is about, if they are too few for others.
+        texts: Number of different texts, where that is known.
     """
 
     order: Ranking
@@ -71,6 +73,7 @@ class AnswerEvidence:
     wins: Mapping[str, int] = field(default_factory=dict)
     blocks: tuple[int, str] = (0, "")
     about: str = ""
+    texts: int = 0
 
     def qualify_verdicts(self, differences: pd.DataFrame) -> pd.DataFrame:
         """Return differences of these systems without verdicts that failures or few speakers would overturn."""
@@ -141,9 +144,14 @@ def replace_uncertain_verdicts(
             if better in lacking and shares_failed.get(better, 0) > shares_failed.get(other, 0):
                 verdict = LACKING
             elif about:
-                verdict = FEW_SPEAKERS
+                verdict = FEW_SPEAKERS if name_few(about) == "speakers" else FEW_TEXTS
         verdicts.append(verdict)
     return differences.assign(verdict=pd.array(verdicts, dtype="string"))
+
+
+def name_few(about: str) -> str:
+    """Return of what there are few in ``three speakers``, or in ``one text``."""
+    return "texts" if about.endswith(("text", "texts")) else "speakers"
 
 
 def _rank_systems_if_possible(rows: pd.DataFrame, options: dict[str, Any]) -> Ranking | None:

@@ -70,7 +70,7 @@ def _describe_empty_outputs(rows: pd.DataFrame) -> tuple[str, dict[str, Any]] | 
     words = f"{len(empty):,} of {format_count(len(rows), 'recording')} came back empty"
     words += f", {lengths}" if lengths else ""
     if len(others):
-        words += f"; the others have {describe_error_rate(others)}"
+        words += f"; its other {len(others):,} have {describe_error_rate(others)}"
     return words, {"empty": len(empty), "of": len(rows)}
 
 
@@ -87,7 +87,7 @@ def _describe_runaway_row(rows: pd.DataFrame, text: str) -> tuple[str, dict[str,
         return None
     row, others, total = rows.loc[place], rows.drop(index=place), int(rows["errors"].sum())
     words = f"one recording, {format_row_name(row, text)}, makes {int(row['errors']):,} of {total:,} errors"
-    words += f"; the others have {describe_error_rate(others)}"
+    words += f"; its other recordings have {describe_error_rate(others)}"
     return words, {"errors": int(row["errors"]), "of": total}
 
 

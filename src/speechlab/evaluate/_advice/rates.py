@@ -112,7 +112,7 @@ def _describe_first_look(summary: pd.DataFrame, rated: pd.DataFrame) -> str:
     who = f"{clear} of {count} voices are" if clear > 1 else "One voice is" if clear else "No voice is well"
     who = f"{'Both' if count == 2 else f'All {count}'} voices are" if clear == count else who
     needed = int(compared["interval_needs"].max())
-    return f"{who} understood; which is best takes at least {format_count(needed, 'more sentence')}."
+    return f"{who} understood; {format_count(needed, 'more sentence')} for each would give intervals."
 
 
 def _list_first_look_lines(rated: pd.DataFrame, words: Mapping[str, _Words]) -> list[str]:
@@ -284,7 +284,7 @@ def _describe_best_and_worst_voices(
     rate = _format_rate(best["common_rate"])
     rows = table.assign(**{_END_COLUMN: _build_voice_names(table, lines)})
     remarks = _list_voice_problems(rows, text)
-    extremes = _describe_voice_difference(lines, rows, text, column)
+    extremes, is_settled = _describe_voice_difference(lines, rows, text, column)
     if worst["common_rate"] == best["common_rate"]:
         words = f"{rate} errors in 100 {unit} with each of {len(lines)} voices"
         return _Words(f"{language}: {words}", f"{language}: {words}", [extremes, *remarks])
@@ -293,6 +293,11 @@ def _describe_best_and_worst_voices(
         for end in (best, worst)
     )
     who = f"{join_names(first, most=_MAX_NAMES)} {'is' if len(first) == 1 else 'are'}"
+    if not is_settled:
+        name, other = (str(end["voice_name"]) for end in (best, worst))
+        ends = f"{quote_name(name)} {rate}, {quote_name(other)} {_format_rate(worst['common_rate'])}"
+        open_lead = f"{language}: which of {len(lines)} voices is understood best is not settled"
+        return _Words(open_lead, open_lead, [f"{ends} errors in 100 {unit}; {extremes}", *remarks])
     lead = f"{language}: {who} understood best ({rate} errors in 100 {unit})"
     end = f"{join_names(last, most=_MAX_NAMES)} worst ({_format_rate(worst['common_rate'])})"
     brief = f"{language}: {who} understood best ({rate})"
@@ -326,8 +331,12 @@ def _list_voice_problems(rows: pd.DataFrame, text: str) -> list[str]:
     return remarks + ([f"{unknown:,} rows have no reference"] if unknown else [])
 
 
-def _describe_voice_difference(lines: pd.DataFrame, table: pd.DataFrame, text: str, language: str) -> str:
-    """Return whether the best and the worst voice differ beyond chance, on the sentences that both have.
+def _describe_voice_difference(
+    lines: pd.DataFrame, table: pd.DataFrame, text: str, language: str
+) -> tuple[str, bool]:
+    """Return the words on whether the best and the worst voice differ beyond chance, and whether they do.
+
+    They are compared on the sentences that both have.
 
     They were chosen of all voices, so the p-value is that of the exact paired test times the number of pairs.
     """
@@ -337,21 +346,23 @@ def _describe_voice_difference(lines: pd.DataFrame, table: pd.DataFrame, text: s
     if best in list_systems_failing_more(
         scores.assign(failed=mark_failures(scores, text)), _END_COLUMN, text
     ):
-        return (
-            f"{quote_name(best)} lacks rows that {quote_name(worst)} has, so the order may be of its failures"
-        )
+        lacks = f"{quote_name(best)} lacks rows that {quote_name(worst)} has"
+        return f"{lacks}, so the order may be of its failures", False
     scores = scores[scores["errors"].notna()]
     try:
         pairs = rank(scores, system=_END_COLUMN, utterance=text).pairs
     except InvalidRequestError:
-        return f"{len(lines)} voices, which were not compared, because they said different sentences"
+        return f"{len(lines)} voices, which were not compared, because they said different sentences", False
     if not len(pairs):
-        return "only one of both could be scored"
+        return "only one of both could be scored", False
     pair = pairs.iloc[0]
     count = format_count(int(pair["n"]), "sentence")
     if is_missing(pair["p"]) or pair["blocks"] < MIN_PAIRS:
-        return f"{count} of both {'is' if count.startswith('1 ') else 'are'} too few to tell them apart"
+        return (
+            f"{count} of both {'is' if count.startswith('1 ') else 'are'} too few to tell them apart",
+            False,
+        )
     p = min(1.0, float(pair["p"]) * len(lines) * (len(lines) - 1) / 2)
     if p < _LEVEL:
-        return f"best and worst differ by more than chance ({describe_p_value(p)}, {count})"
-    return f"the difference may be chance ({describe_p_value(p)}, {count})"
+        return f"best and worst differ by more than chance ({describe_p_value(p)}, {count})", True
+    return f"the difference may be chance ({describe_p_value(p)}, {count})", False

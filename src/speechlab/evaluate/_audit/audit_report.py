@@ -22,7 +22,7 @@ from speechlab.evaluate._writing.columns import (
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
 from speechlab.evaluate._writing.differences import build_study_differences, describe_rows_and_blocks
 from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values
-from speechlab.evaluate._writing.sentences import join_names
+from speechlab.evaluate._writing.sentences import capitalize_unless_name, join_names
 from speechlab.metrics import (
     build_significance_mask,
     choose_unit,
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 # Power of the number of utterances that is named as needed.
 _POWER = 0.8
 _ALL = "all sets"
+# Most leading systems that the first sentence names.
+_MAX_LEADERS = 3
 _ROW_OPTIONS = {
     "reference": "text",
     "language": "language",
@@ -73,7 +75,9 @@ def build_audit_report(
     for name, of_set in sets.items():
         placed = _place_systems(of_set)
         places.append(placed.assign(set=name))
-        findings.append(Finding(f"{name}: {_describe_ranks(placed)}", language, name, shown="method"))
+        findings.append(
+            Finding(f"{name}: {_describe_ranks(placed, of_set.pairs)}", language, name, shown="method")
+        )
         pairs = of_set.pairs.assign(low=None, high=None)
         differences.append(build_study_differences(pairs, language=language, condition=name))
     tables = {"sets": pd.concat(places, ignore_index=True)} if places else {}
@@ -83,7 +87,7 @@ def build_audit_report(
         title,
         rows,
         summary,
-        Conclusion(_describe_ranks(summary), _describe_certainty(ranking)),
+        Conclusion(_describe_ranks(summary, ranking.pairs), _describe_certainty(ranking)),
         "audit",
         findings=tuple(findings),
         notes=tuple(notes),
@@ -135,14 +139,25 @@ def _find_longest_tie(summary: pd.DataFrame) -> tuple[int, int]:
     return max(runs, key=lambda run: run[1] - run[0])
 
 
-def _describe_ranks(summary: pd.DataFrame) -> str:
-    """Return the first sentence: how many groups can be told apart, and which ranks are chance."""
+def _describe_ranks(summary: pd.DataFrame, pairs: pd.DataFrame) -> str:
+    """Return the first sentence: who leads, or how many groups can be told apart and which ranks are chance."""
     count, groups = len(summary), int(summary["group"].max())
     if groups == 1:
         return f"None of {count} systems can be told apart."
     low, high = _find_longest_tie(summary)
+    leaders = summary.loc[summary["rank_low"] == 1, "system"].tolist()
+    shown = pairs.loc[build_significance_mask(pairs), ["a", "b"]].itertuples(index=False)
+    apart = {frozenset(pair) for pair in shown}
+    others = [name for name in summary["system"] if name not in leaders]
     chance = f"rank {low} to {high} is chance" if high > low else "every rank holds"
-    return f"Of {count} systems {groups} groups can be told apart; {chance}."
+    is_clear = all(frozenset((name, other)) in apart for name in leaders for other in others)
+    if not is_clear or len(leaders) > _MAX_LEADERS:
+        return f"Of {count} systems {groups} groups can be told apart; {chance}."
+    names = join_names(leaders)
+    lead = f"{names} lead and cannot be told apart" if len(leaders) > 1 else f"{names} leads"
+    number = format_count(len(others), "system", in_words=True).split()[0]
+    rest = "the other is" if len(others) == 1 else f"the other {number} are"
+    return f"{capitalize_unless_name(lead, leaders)}; {rest} worse."
 
 
 def _describe_certainty(ranking: Ranking) -> str:
@@ -166,7 +181,7 @@ def _build_views(summary: pd.DataFrame, sets: Sequence[pd.DataFrame], unit: str)
         build_count_column("group", "group"),
         DisplayColumn("ranks by chance", _format_ranks, figure=True),
         build_count_column("settled by", "needed", optional=True),
-        build_rate_column("wrong references followed", "followed", optional=True),
+        build_rate_column("agrees with wrong references", "followed", optional=True),
     ]
     note = (
         f"Systems of one group cannot be told apart. Settled by: {unit}s that would show the difference from the "

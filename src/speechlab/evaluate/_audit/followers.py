@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,11 +17,16 @@ from speechlab.metrics import (
     has_difference_classes,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 _LEVEL = 0.05
 # Fewest systems that agree against a reference, and fewest such places of which anything is said.
 _MIN_AGREEING, _MIN_PLACES = 2, 50
 # How many times as often as the others a follower has the words of the reference, and how often at least.
 _TIMES, _LEAST = 2.0, 0.02
+# Most places of single systems from which it is estimated how often slips coincide.
+_MOST_PLACES = 5_000
 _PLACE = ["utterance", "start", "end", "reference", "others"]
 
 
@@ -37,14 +42,8 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
     """Find the words of references against which most systems agree, and the systems that have them all the same."""
     names = rows["system"].unique().tolist()
     edits, places = _list_suspected_places(rows, len(names))
-    pairs = places.reset_index(names="place").merge(edits, on="utterance", suffixes=("", "_of"))
-    near = pairs[(pairs["start_of"] <= pairs["end"]) & (pairs["end_of"] >= pairs["start"])]
-    same = near[
-        (near[[f"{name}_of" for name in _PLACE[1:]]].to_numpy() == near[_PLACE[1:]].to_numpy()).all(axis=1)
-    ]
-    agrees, differs = np.zeros((2, len(places), len(names)), dtype=bool)
-    for marks, found in ((agrees, same), (differs, near)):
-        marks[found["place"], pd.Index(names).get_indexer(found["system"])] = True
+    agrees, differs = _mark_agreement(places, edits, names)
+    chances = _compute_chance_agreement(edits, places, names)
     agreeing = agrees.sum(axis=1, keepdims=True) - agrees  # of the other systems
     suspected = (agreeing >= _MIN_AGREEING) & (2 * agreeing > len(names) - 1)
     blocks = rows.drop_duplicates("utterance").set_index("utterance", drop=False)[block]
@@ -57,14 +56,45 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
         others = [int(np.delete(marks[here], own, axis=1).sum()) for marks in (follows, cases)]
         usual, count = others[0] / max(others[1], 1), int(counts.sum())
         low, high = compute_share_interval(hits, counts, 1 - _LEVEL / len(names))
-        is_follower = count >= _MIN_PLACES and low > max(_TIMES * usual, _LEAST)
+        is_follower = count >= _MIN_PLACES and low > max(_TIMES * max(usual, chances[own]), _LEAST)
         share = float(hits.sum()) / count if count else np.nan
-        ends = {"followed_low": low, "followed_high": high, "usual": usual, "follows": is_follower}
-        facts.append({"system": name, "suspects": count, "followed": share, **ends})
+        ends = {"followed_low": low, "followed_high": high, "usual": usual, "chance": chances[own]}
+        facts.append({"system": name, "suspects": count, "followed": share, **ends, "follows": is_follower})
         if is_follower:
             example = places.iloc[np.flatnonzero(here & follows[:, own])[0]]
             findings.append(_describe_follower(facts[-1], example, rows["language"].iloc[0]))
     return Followers(pd.DataFrame(facts).astype({"system": "string"}), places, findings)
+
+
+def _mark_agreement(
+    places: pd.DataFrame, edits: pd.DataFrame, names: list[str]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return by place and system whether it has the other words of that place, and whether it has any others."""
+    pairs = places.reset_index(drop=True).reset_index(names="place")
+    pairs = pairs.merge(edits, on="utterance", suffixes=("", "_of"))
+    near = pairs[(pairs["start_of"] <= pairs["end"]) & (pairs["end_of"] >= pairs["start"])]
+    same = near[
+        (near[[f"{name}_of" for name in _PLACE[1:]]].to_numpy() == near[_PLACE[1:]].to_numpy()).all(axis=1)
+    ]
+    agrees, differs = np.zeros((2, len(places), len(names)), dtype=bool)
+    for marks, found in ((agrees, same), (differs, near)):
+        marks[found["place"], pd.Index(names).get_indexer(found["system"])] = True
+    return agrees, differs
+
+
+def _compute_chance_agreement(
+    edits: pd.DataFrame, suspected: pd.DataFrame, names: list[str]
+) -> NDArray[np.float64]:
+    """Return how often each system makes the very error that one other alone makes: how often slips coincide."""
+    places = edits[_PLACE].drop_duplicates()
+    is_known = pd.MultiIndex.from_frame(places).isin(pd.MultiIndex.from_frame(suspected[_PLACE]))
+    places = places[~is_known]
+    places = places.sample(min(len(places), _MOST_PLACES), random_state=0)
+    agrees, differs = _mark_agreement(places, edits, names)
+    alone = agrees.sum(axis=1, keepdims=True) - agrees == 1
+    cases = alone & (agrees | ~differs)
+    shares = (alone & agrees).sum(axis=0) / np.maximum(cases.sum(axis=0), 1)
+    return np.asarray(shares, dtype=np.float64)
 
 
 def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -106,10 +136,10 @@ def _list_spans(said: str, recognized: str, separator: str) -> Iterator[tuple[in
 def _describe_follower(facts: Mapping[str, Any], example: Any, language: str) -> Finding:
     said, others = (f"“{text}”" if text else "nothing" for text in (example["reference"], example["others"]))
     words = (
-        f"{quote_name(facts['system'])} follows references that are likely wrong: it has {facts['followed']:.0%} of "
-        f"{facts['suspects']:,} places against which most others agree ({facts['followed_low']:.0%} to "
-        f"{facts['followed_high']:.0%}), and the others have {facts['usual']:.0%}; such as {said}, where they have "
-        f"{others}."
+        f"{quote_name(facts['system'])} agrees with references that are likely wrong: it has {facts['followed']:.0%} "
+        f"of {facts['suspects']:,} places against which most others agree ({facts['followed_low']:.0%} to "
+        f"{facts['followed_high']:.0%}), where the others have {facts['usual']:.0%} and slips like its own make "
+        f"{facts['chance']:.0%}; such as {said}, where they have {others}."
     )
-    numbers = {name: facts[name] for name in ("followed", "suspects", "usual")}
+    numbers = {name: facts[name] for name in ("followed", "suspects", "usual", "chance")}
     return Finding(words, language, systems=(str(facts["system"]),), numbers=numbers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
@@ -87,6 +87,9 @@ def _build_lead(rows: list[dict[Any, Any]], names: tuple[str, str], about: str) 
     hidden = next((row for row in rows if _is_hidden(row)), None)
     if hidden is not None:
         return f"one row hides a change in {name_group(hidden)}"
+    changed = next((row for row in rows if _is_visible_change(row)), None)
+    if about and changed is not None:
+        return f"{_describe_unsettled(changed, rows, names)}; {about} cannot settle whether by chance"
     if about:
         what = "anything changed" if names == DEFAULT_NAMES else "they differ"
         return f"{about} cannot settle whether {what}"
@@ -95,6 +98,23 @@ def _build_lead(rows: list[dict[Any, Any]], names: tuple[str, str], about: str) 
         if names == DEFAULT_NAMES
         else (f"no significant difference between {quote_name(names[0])} and {quote_name(names[1])}")
     )
+
+
+def _is_visible_change(row: Mapping[Any, Any]) -> bool:
+    values = [format_value(row[side], row["unit"]) for side in ("value_a", "value_b")]
+    return row["measure"] != FAILURES_MEASURE and row["verdict"] != UNPAIRED and values[0] != values[1]
+
+
+def _describe_unsettled(
+    row: Mapping[Any, Any], rows: Sequence[Mapping[Any, Any]], names: tuple[str, str]
+) -> str:
+    """Return a change that is not significant, with the group where there are several."""
+    before, now = (format_value(row[side], row["unit"]) for side in ("value_a", "value_b"))
+    several = len({str(other["group"]) for other in rows}) > 1
+    if names != DEFAULT_NAMES:
+        return f"errors: {now} with {quote_name(names[1])}, {before} with {quote_name(names[0])}"
+    what = "errors" if row["unit"] != POINTS else str(row["measure"])
+    return f"{name_group(row) if several else ''}{' ' if several else ''}{what} went from {before} to {now}"
 
 
 def _describe_one(row: Mapping[Any, Any], names: tuple[str, str]) -> str:
@@ -143,7 +163,9 @@ def _describe_row(row: Mapping[Any, Any], about: str, *, is_lead: bool = False) 
         label = name_group(row) + (f", {row['measure']}" if row["unit"] == POINTS else "")
     if values[0] == values[1]:
         return f"{label} {values[0]} as before ({count})."
-    chance = [] if is_missing(row["p_holm"]) else [describe_p_value(row["p_holm"])]
+    # With so few speakers, no p-value could have shown a change.
+    is_open = bool(about) and row["verdict"] not in {WORSE, BETTER, FEW_SPEAKERS}
+    chance = [] if is_missing(row["p_holm"]) or is_open else [describe_p_value(row["p_holm"])]
     sure = ", ".join([*chance, count])
     line = f"{label}: {sure}" if is_lead else f"{label} {' → '.join(values)} ({sure})"
     clauses = [line, _describe_without(row)]

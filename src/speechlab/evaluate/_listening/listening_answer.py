@@ -194,7 +194,8 @@ def _conclude_abx(test: _Test) -> tuple[str, str]:
     count = int(first["listeners"])
     who = format_count(count, test.noun)
     chance = describe_p_value(first["p_holm"])
-    right = f"{0.5 + first['difference']:.0%} right where guesses are 50% ({chance}, {who})"
+    share = f"{0.5 + first['difference']:.0%} right"
+    right = f"{share} where guesses are 50% ({chance}, {who})"
     answers = select_pair(test.answers, "abx", first["a"], first["b"])
     hearers = find_single_hearers(answers)
     alone = f"{len(hearers)} of {count} {_agree('hear', len(hearers))} it for sure" if hearers else ""
@@ -203,17 +204,11 @@ def _conclude_abx(test: _Test) -> tuple[str, str]:
         more = f"of {len(rows)} pairs, {told_apart} are told apart" if len(rows) > 1 else ""
         others = answers.loc[~answers["listener"].astype(str).isin(hearers), "score"]
         guessed = len(others) and compute_binomial_p(int(others.sum()), len(others)) >= _LEVEL
-        who = (
-            f"{len(hearers)} of {who}"
-            if hearers and guessed
-            else format_count(count, test.noun, in_words=True)
-        )
-        hear = _agree("hear", len(hearers) if hearers and guessed else count)
-        lead = capitalize_unless_name(f"{who} {hear} a difference between {names}.")
-        return (
-            lead,
-            f"{join_fitting_clauses([right, '' if guessed or len(hearers) == count else alone, more])}.",
-        )
+        if hearers and guessed:
+            lead = f"{len(hearers)} of {who} {_agree('hear', len(hearers))} a difference between {names}."
+            return lead, f"{join_fitting_clauses([right, more])}."
+        lead = f"{test.noun.capitalize()}s can hear a difference: {share}, where guessing gives 50%."
+        return lead, f"{capitalize_unless_name(join_fitting_clauses([f'{names}: {chance}, {who}', more]))}."
     needed = _describe_listeners_needed(test, first)
     return f"No audible difference shown between {names}.", f"{join_fitting_clauses([right, alone, needed])}."
 

@@ -20,7 +20,7 @@ from speechlab.evaluate._advice.evidence import (
 )
 from speechlab.evaluate._advice.no_worse import apply_prices
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._speech.blocks import BLOCK
+from speechlab.evaluate._speech.blocks import BLOCK, count_texts, describe_few_texts
 from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.summary import UNITS, choose_block_unit, choose_ranking_units
 from speechlab.evaluate._statistics import MIN_PAIRS
@@ -57,10 +57,13 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
     places, pairs, verdicts = [], [], []
     evidence: dict[tuple[str, str], AnswerEvidence] = {}
     scored: dict[tuple[str, str], pd.DataFrame] = {}
-    only = f" This is about {'this' if about.startswith('one') else 'these'} {about} alone." if about else ""
     block = BLOCK if BLOCK in table.columns else None
     for code, rows in table[table[language].notna()].groupby(language, observed=True, sort=False):
         by_condition, findings = _select_rankable_rows(rows, text, language, str(code))
+        texts = count_texts(rows, text, "recording")
+        of_few = about or ("" if block else describe_few_texts(texts, rows["recording"].nunique()))
+        these = "this" if of_few.startswith("one") else "these"
+        only = f" This is about {these} {of_few} alone." if of_few else ""
         verdicts += findings
         if not by_condition:
             continue
@@ -78,7 +81,7 @@ def rank_systems(table: pd.DataFrame, text: str, language: str, about: str = "")
             facts = {"language": code, **({_CONDITION: name} if _CONDITION in table.columns else {})}
             places.append(ranking.systems[list(_ORDER_COLUMNS)].assign(**facts, excluded=ranking.excluded))
             where = str(facts.get(_CONDITION, ""))
-            weighed = _build_condition_evidence(by_condition[name], ranking, text, block, about)
+            weighed = _build_condition_evidence(by_condition[name], ranking, text, block, of_few, texts)
             evidence[str(code), where], scored[str(code), where] = weighed, by_condition[name]
             pairs.append(weighed.qualify_verdicts(build_study_differences(ranking.pairs, **facts)))
             label = ", ".join(map(str, facts.values()))
@@ -100,7 +103,7 @@ def _drop_unscored_and_failing_systems(scores: pd.DataFrame, text: str) -> pd.Da
 
 
 def _build_condition_evidence(
-    scores: pd.DataFrame, ranking: Ranking, text: str, block: str | None, about: str
+    scores: pd.DataFrame, ranking: Ranking, text: str, block: str | None, about: str, texts: int
 ) -> AnswerEvidence:
     """Return what could overturn the order of a condition."""
     absent = tuple(list_mostly_failing_systems(scores, text, "system"))
@@ -109,7 +112,7 @@ def _build_condition_evidence(
         unit = choose_block_unit(scores, block)
         noun = "different recording" if unit == "block" else str(unit)
     blocks = int(ranking.pairs["blocks"].iloc[0]) if len(ranking.pairs) else 0
-    facts: dict[str, Any] = {"absent": absent, "blocks": (blocks, noun), "about": about}
+    facts: dict[str, Any] = {"absent": absent, "blocks": (blocks, noun), "about": about, "texts": texts}
     return build_answer_evidence(scores, ranking, text, "recording", system="system", block=block, **facts)
 
 
@@ -184,6 +187,7 @@ def build_systems_conclusion(
     rows: list[dict[str, Any]] = []
     clean: list[dict[str, Any]] = []
     hardest = choose_loudest_or_last_condition(conditions) if conditions else ""
+    where = _describe_settled_noise(order, conditions, hardest, margin, baseline) if hardest else ("", "")
     for (code, condition), evidence in order.evidence.items():
         if condition not in {hardest, "", AS_RECORDED}:
             continue
@@ -196,14 +200,46 @@ def build_systems_conclusion(
     if not rows:
         why = str(findings[0]) if findings else "No recording was recognized by all systems."
         return Conclusion("No system can be advised.", why)
-    answer = build_choice_conclusion(
-        pd.DataFrame(rows), f"In {_format_condition(hardest)}" if hardest else ""
-    )
+    answer = build_choice_conclusion(pd.DataFrame(rows), where[0])
+    title = f"{answer.text.removesuffix('.')}{where[1]}."
     lines = [answer.certainty]
     for row in clean:
         label = f"{format_language(row['language'])}, " if len(clean) > 1 else ""
         lines.append(capitalize_unless_name(f"{label}as recorded: {row['lead']}; {row['advice']}."))
-    return Conclusion(answer.text, "\n".join(lines))
+    return Conclusion(title, "\n".join(lines))
+
+
+def _describe_settled_noise(
+    order: SystemOrder, conditions: Sequence[str], hardest: str, margin: float, baseline: str
+) -> tuple[str, str]:
+    """Return where the choice under the loudest noise holds, and that elsewhere no difference is shown, if so."""
+    alone = f"In {_format_condition(hardest)}"
+    codes = {code for code, _ in order.evidence}
+    if len(codes) > 1 or (next(iter(codes), ""), hardest) not in order.evidence:
+        return alone, ""
+    (code,) = codes
+    names = sorted((name for name in conditions if name.startswith("noise ")), key=_parse_noise_level)
+    here = [name for name in (*names, AS_RECORDED) if (code, name) in order.evidence]
+    if hardest not in here:
+        return alone, ""
+    nothing_timed = pd.DataFrame({"system": pd.Series(dtype="string"), "error": pd.Series(dtype="string")})
+    advice = {
+        name: recommend_system(order.evidence[code, name], nothing_timed, "recording", margin, baseline)
+        for name in here
+    }
+    lead, count = advice[hardest]["lead"], 0
+    while count < len(here) and (advice[here[count]]["certainty"], advice[here[count]]["lead"]) == (
+        "settled",
+        lead,
+    ):
+        count += 1
+    if not count:
+        return alone, ""
+    rest = [order.evidence[code, name].order for name in here[count:]]
+    is_open = rest and all(len(one.tied) == len(one.systems) for one in rest)
+    loud = [name for name in here[:count] if name != AS_RECORDED]
+    where = f"In noise of {_parse_noise_level(loud[-1]):g} dB and louder" if len(loud) > 1 else alone
+    return where, "; otherwise no difference is shown" if is_open else ""
 
 
 def build_streams_conclusion(

@@ -172,6 +172,8 @@ def _describe_verdict(rows: pd.DataFrame) -> str:
         verdicts[_MISSED], "No help is shown"
     )
     costs = " and ".join(name for name in (_ADDED, _REST) if verdicts[name] == WORSE)
+    if not costs and verdicts[_MISSED] not in {BETTER, WORSE} and verdicts[_REST] == BETTER:
+        return "Other words have fewer errors."
     if not costs and verdicts[_MISSED] not in {BETTER, WORSE}:
         return "No effect found."
     return f"{helps}; {f'they cost more {costs}' if costs else 'no cost is shown'}."

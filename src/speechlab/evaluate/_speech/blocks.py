@@ -41,9 +41,9 @@ def group_rows_into_blocks(
     labels = pd.Series(range(len(frame)))
     keys = [_hash_same_size_files(frame[audio].tolist())]
     names = None if column is None else _to_text_column(frame[column])
-    # Without a sound or a speaker, nothing tells rows of one text apart.
+    # Without a speaker, nothing tells rows of one text apart.
     speakers = pd.Series(pd.NA, labels.index, dtype="string") if names is None else names
-    unheard = _to_text_column(frame[audio]).isna()
+    unheard = _to_text_column(frame[audio]).isna() if column is not None else True
     speakers = speakers.mask(speakers.isna() & unheard, "")
     keys.append(
         speakers
@@ -55,7 +55,7 @@ def group_rows_into_blocks(
     if repeats := len(frame) - labels.nunique():
         rows = format_count(repeats, "row repeats", "rows repeat")
         notes.append(
-            f"{rows} a recording or a sentence of one speaker, or a text without a sound or speaker; they count once "
+            f"{rows} a recording or a sentence of one speaker, or a text without a speaker; they count once "
             "where chance is judged."
         )
     if names is not None and names.dropna().duplicated().any() and not by_speaker:
@@ -69,6 +69,19 @@ def group_rows_into_blocks(
                 f"{len(frame):,} recordings as {labels.nunique():,}."
             )
     return Blocks(labels.tolist() if labels.duplicated().any() else None, notes, about, used)
+
+
+def count_texts(rows: pd.DataFrame, text: str, item: str) -> int:
+    """Return the number of different texts of some recordings; 0 if some have none."""
+    texts = rows.drop_duplicates(item)[text]
+    return 0 if texts.isna().any() else texts.map(fold_case_and_spaces).nunique()
+
+
+def describe_few_texts(texts: int, rows: int) -> str:
+    """Return the texts that a finding is about, if many recordings have too few for others; otherwise empty."""
+    if not 0 < texts < MIN_PAIRS <= rows:
+        return ""
+    return format_count(texts, "text", in_words=True)
 
 
 def merge_labels_by_keys(labels: pd.Series[int], keys: Sequence[pd.Series[Any]]) -> pd.Series[int]:

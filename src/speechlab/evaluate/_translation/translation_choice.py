@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 _LEVEL = 0.05
 # Share of texts that a system lacks more than another from which on it has no place among the others.
 _ABSENT = 0.2
+# Share of texts, and number, from which on copies of the source are in the answer.
+_COPIED, _FEW_COPIES = 0.1, 2
 # Share of terms lost from which on a better score is not advised without them.
 _TERMS_LOST = 0.05
 
@@ -84,6 +86,10 @@ class _TranslatorChoice:
             name: int(part["empty"].fillna(value=False).sum()) if "empty" in part else 0
             for name, part in self.rows.items()
         }
+        self.copied = {
+            name: int(part["copied"].fillna(value=False).sum()) if "copied" in part else 0
+            for name, part in self.rows.items()
+        }
         fewest = min(self.failed.values())
         gone = [name for name, count in self.failed.items() if count - fewest >= _ABSENT * self.total]
         self.absent = gone if len(self.rows) - len(gone) >= 2 else []
@@ -114,10 +120,16 @@ class _TranslatorChoice:
         return self._advise_on_winner() if not rivals else self._advise_on_open_lead(rivals, losers)
 
     def list_remarks(self, told: str) -> list[str]:
-        """Return who failed on texts, and whose translations came back empty."""
+        """Return who failed on texts, whose translations came back empty, and who copied the texts."""
         empty = {name: count for name, count in self.empty.items() if count and name not in self.absent}
         totals = dict.fromkeys(self.rows, self.total)
-        return list_failure_remarks(self.absent, empty, self.failed, totals, told)
+        remarks = list_failure_remarks(self.absent, empty, self.failed, totals, told)
+        copied = [
+            f"{quote_name(name)} copied {count} of {format_count(self.total, 'text')}"
+            for name, count in sorted(self.copied.items(), key=lambda item: -item[1])
+            if count >= max(_FEW_COPIES, _COPIED * self.total)
+        ]
+        return remarks + copied[:1]
 
     def _find_pair(self, one: str, other: str, measure: str = "") -> dict[Any, Any] | None:
         """Return the test of two systems, in whichever order it has them."""
@@ -205,6 +217,8 @@ class _TranslatorChoice:
             equals=equals,
             baseline=self.baseline,
             is_level=bool(level),
+            beats=lambda one, other: self._find_verdict(one, other) == BETTER,
+            held=[other for other in rivals if self.empty[other] or other in self.lacking],
             most=len(rivals) + 1,
         )
         if self.baseline in [best, *rivals]:
@@ -237,7 +251,7 @@ class _TranslatorChoice:
             same = f"{both} {self._format_score(self.scores[best])} on {count}, too few to say there is none"
             return lead, [same, terms], "open"
         clauses += [] if few else ["this may be chance"]
-        return describe_lead(best, rivals), clauses, "open"
+        return describe_lead(best, rivals, first.get("p_holm")), clauses, "open"
 
     def _describe_equivalence(self, rivals: Sequence[str]) -> str:
         """Return that the intervals of all differences from the first lie within the margin, if they do."""

@@ -18,6 +18,11 @@ def quote_name(name: object) -> str:
     return f"“{text}”" if len(text.split()) > 1 else text
 
 
+def count_words(text: str) -> int:
+    """Return the number of words of a title, in which a name in quotation marks is one."""
+    return len(re.sub(r"“[^”]*”", "name", text).split())
+
+
 def join_names(names: Sequence[object], last: str = "and", most: int = _MAX_NAMES) -> str:
     """Return names for a sentence; of many names the first and the number of the others."""
     if len(names) > most:
