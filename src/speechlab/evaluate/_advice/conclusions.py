@@ -41,7 +41,7 @@ def build_choice_conclusion(choice: pd.DataFrame, where: str = "") -> Conclusion
         lead = f"take {join_with_and(choices)}"
     else:
         lead = _join_advice_by_language(decided)
-    if count_words(lead) > TITLE_WORDS and len(decided) > 1:
+    if len(lead.split()) > TITLE_WORDS and len(decided) > 1:
         lead = _join_leaders_by_language(decided)
         is_named = lead.startswith("take ")
         rows = [
