@@ -61,7 +61,9 @@ def test_rows_that_failed_flatter_nobody():
 
 def test_voices_of_one_rate_are_best_and_worst_together():
     report = scored({"a": [0] * 6, "b": [0] * 6, **{f"bad {place}": [1] * 6 for place in range(4)}})
-    assert report.answer.startswith("English: which of 6 voices is understood best is not settled. a 0.0, “bad ")
+    assert report.answer.startswith(
+        "English: which of 6 voices is understood best is not settled. a 0.0, “bad "
+    )
     report = scored({"a": [0] * 12, "b": [0] * 12, **{f"bad {place}": [2] * 12 for place in range(4)}})
     best = "English: a and b are understood best (0.0 errors in 100 words)"
     assert report.answer.startswith(f"{best}, “bad 0” and 3 others worst (18.2).")

@@ -15,6 +15,7 @@ from speechlab.evaluate._writing.columns import describe_p_value, format_languag
 from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.evaluate._writing.differences import describe_rows_and_blocks
 from speechlab.evaluate._writing.sentences import (
+    TITLE_WORDS,
     capitalize_unless_name,
     join_fitting_clauses,
     quote_name,
@@ -89,7 +90,9 @@ def _build_lead(rows: list[dict[Any, Any]], names: tuple[str, str], about: str) 
         return f"one row hides a change in {name_group(hidden)}"
     changed = next((row for row in rows if _is_visible_change(row)), None)
     if about and changed is not None:
-        return f"{_describe_unsettled(changed, rows, names)}; {about} cannot settle whether by chance"
+        lead = f"{_describe_unsettled(changed, rows, names)}; {about} cannot settle whether by chance"
+        if len(lead.split()) <= TITLE_WORDS:
+            return lead
     if about:
         what = "anything changed" if names == DEFAULT_NAMES else "they differ"
         return f"{about} cannot settle whether {what}"
