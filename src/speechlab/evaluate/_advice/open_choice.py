@@ -34,7 +34,7 @@ def describe_tie(
         return f"keep {quote_name(baseline)}"
     if losers:
         taken = [best, *(name for name in rivals if name not in held)]
-        dropped = [loser for loser in losers if all(beats(name, loser) for name in taken)]
+        dropped = [loser for loser in losers if all(beats(name, loser) for name in [best, *rivals])]
         if dropped:
             return f"take {join_names(taken, 'or', MAX_NAMES)}, not {join_names(dropped, 'or', MAX_NAMES)}"
         is_plain = len(rivals) == len(losers) == 1

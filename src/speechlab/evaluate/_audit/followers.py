@@ -78,7 +78,7 @@ def _mark_agreement(
     ]
     agrees, differs = np.zeros((2, len(places), len(names)), dtype=bool)
     for marks, found in ((agrees, same), (differs, near)):
-        marks[found["place"], pd.Index(names).get_indexer(found["system"])] = True
+        marks[found["place"], pd.Index(names).get_indexer(pd.Index(found["system"]))] = True
     return agrees, differs
 
 

@@ -113,7 +113,7 @@ def _describe_unsettled(
 ) -> str:
     """Return a change that is not significant, with the group where there are several."""
     before, now = (format_value(row[side], row["unit"]) for side in ("value_a", "value_b"))
-    several = len({str(other["group"]) for other in rows}) > 1
+    several = len({str(other["group"]) for other in rows if other["measure"] != FAILURES_MEASURE}) > 1
     if names != DEFAULT_NAMES:
         return f"errors: {now} with {quote_name(names[1])}, {before} with {quote_name(names[0])}"
     what = "errors" if row["unit"] != POINTS else str(row["measure"])
