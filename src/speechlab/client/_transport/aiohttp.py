@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _SLICE = 1 << 18
 # Bytes that the library accepts without waiting for the network.
 _AT_ONCE = 1 << 15
+# Bytes of a header's line, which the other wire accepts, too; the library's limit of 8 KiB is too low for gateways.
+_HEADER_LINE = 1 << 16
 # Seconds without a call after which a new call first looks for connections that were closed meanwhile.
 _IDLE_S = 0.5
 
@@ -169,7 +171,10 @@ class AiohttpWire(Wire):
         if isinstance(error, aiohttp.ClientHttpProxyError):
             text, status = f"{error.status} {text}", error.status
         connecting = isinstance(error, (aiohttp.ClientHttpProxyError, aiohttp.ClientConnectorError))
-        return self._build_connection_error(error, text, sent=sent, connecting=connecting, status=status)
+        failure = self._build_connection_error(error, text, sent=sent, connecting=connecting, status=status)
+        # A reply that is no HTTP, or has bytes behind its end, came: the work was done, and would be paid for again.
+        failure.final |= sent and not connecting and isinstance(error, aiohttp.ClientResponseError)
+        return failure
 
     async def close(self) -> None:
         await super().close()
@@ -241,6 +246,8 @@ def _open_session(settings: Settings) -> aiohttp.ClientSession:
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         read_bufsize=_SLICE,
+        max_line_size=_HEADER_LINE,
+        max_field_size=_HEADER_LINE,
         response_class=_Response,
     )
     session._retry_connection = False  # noqa: SLF001 - otherwise it retries a GET by itself
