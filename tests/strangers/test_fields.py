@@ -85,12 +85,11 @@ FIELDS = [
     f"file:///etc/{MARK}",
     f"%s%n%x {{0}} {MARK}",
     f"[bold red]{MARK}[/] [link=http://strangers.example]a[/link] [/nothing]",
-    MARK + "a" * 20_000,
-    MARK + "\u0301" * 1_000,
-    MARK + "".join(f" a{number}" for number in range(500)),
+    MARK + "a" * 2_000,
+    MARK + "\u0301" * 300,
+    MARK + "".join(f" a{number}" for number in range(60)),
 ]  # fmt: skip
 STEERS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]|\r(?!\n)")
-NAMES = [repr(field)[:40] for field in FIELDS]
 
 
 class Page(HTMLParser):
@@ -202,22 +201,15 @@ def test_the_tables_of_a_report_have_no_formula(report, tmp_path):
     assert not [name for name in names if STEERS.search(name) or set('<>"|&$\\') & set(name)]
 
 
-@pytest.mark.parametrize(
-    "field", [field for field in WHOLE if "added" not in field], ids=lambda field: repr(field)[:40]
-)
-def test_csv_has_no_formula_and_gives_a_field_back(field, tmp_path):
-    rows = segments.frame([(0.0, 1.0, field)], file="a")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for name in ("a.csv", "a.tsv"):
-            segments.write(rows, tmp_path / name)
-            with (tmp_path / name).open(encoding="utf-8", newline="") as file:
-                cells = [
-                    cell for row in csv.reader(file, delimiter="\t" if "tsv" in name else ",") for cell in row
-                ]
-            assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r＝＋－＠") and cell[1:2]], cells
-            again = segments.read(tmp_path / name)
-            assert again["text"].tolist() == [field]
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_csv_has_no_formula_and_gives_a_field_back(name, tmp_path):
+    fields = [field for field in WHOLE if "added" not in field]
+    rows = segments.frame([(number, number + 1.0, field) for number, field in enumerate(fields)], file="a")
+    segments.write(rows, tmp_path / name)
+    with (tmp_path / name).open(encoding="utf-8", newline="") as file:
+        cells = [cell for row in csv.reader(file, delimiter="\t" if "tsv" in name else ",") for cell in row]
+    assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r＝＋－＠") and cell[1:2]]
+    assert segments.read(tmp_path / name)["text"].tolist() == fields
 
 
 # What a format may take for a part of itself.
@@ -230,41 +222,43 @@ FORMATS = [
 ]
 
 
+def find_wrong_rows(name, path, column, fields):
+    """Return what is wrong with a file whose every second row has a field in a column; refusals are allowed."""
+    times = [float(number) for number in range(2 * len(fields) + 1)]
+    rows = segments.frame([(start, start + 1.0, "said") for start in times], file="a").assign(speaker="b")
+    rows[column] = rows[column].astype("object")
+    rows.loc[1::2, column] = fields
+    try:
+        written = segments.write(rows, path, format=name)
+    except SpeechLabError as error:
+        if STEERS.search(str(error)):
+            return [(fields, column, "steers")]
+        row = re.match(r"row (\d+) ", str(error))
+        at = int(row[1]) // 2 if row else 0
+        others = [*fields[:at], *fields[at + 1 :]] if row else fields[1:]
+        return find_wrong_rows(name, path, column, others) if others else []
+    try:
+        starts = sorted(segments.read(path, format=name)["start"])
+    except SegmentFileError as error:
+        return [(fields, column, f"not read: {error}"[:200])]
+    # Long captions are divided; what is empty is no caption.
+    allowed = set(times) if written.rows <= len(times) else {*times, *starts}
+    return [] if len(starts) == written.rows and set(starts) <= allowed else [(fields, column, starts)]
+
+
 @pytest.mark.parametrize(("name", "suffix"), FORMATS, ids=[name for name, _ in FORMATS])
 def test_a_field_is_no_segment_of_a_file(name, suffix, tmp_path):
-    columns = segments.formats().set_index("format").loc[name, "columns"].split()
-    wrong = []
-    for number, field in enumerate(STRUCTURES):
-        for column in sorted({"text", "speaker", "file"} & set(columns)) if number % 4 == 0 else ["text"]:
-            if column not in columns:
-                continue
-            rows = segments.frame([(0.0, 1.0, "before"), (1.0, 2.0, "here"), (2.0, 3.0, "after")], file="a")
-            rows = rows.assign(speaker="b")
-            rows[column] = rows[column].astype("object")
-            rows.loc[1, column] = field
-            path = tmp_path / f"{number}{column}{suffix}"
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    written = segments.write(rows, path, format=name)
-                except SpeechLabError as error:
-                    if STEERS.search(str(error)):
-                        wrong.append((field[:40], column, "steers"))
-                    continue
-                try:
-                    again = segments.read(path, format=name)
-                except SegmentFileError as error:
-                    wrong.append((field[:40], column, f"not read: {error}"[:200]))
-                    continue
-            starts = (
-                [0.0, 1.0, 2.0] if written.rows == 3 else again["start"].tolist()
-            )  # long captions are divided
-            if len(again) != written.rows or again["start"].tolist() != starts[: len(again)]:
-                wrong.append((field[:40], column, written.rows, len(again)))
-    assert not wrong
+    columns = {"text", "speaker", "file"} & set(
+        segments.formats().set_index("format").loc[name, "columns"].split()
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for column in sorted(columns):
+            fields = STRUCTURES if column == "text" else STRUCTURES[::4]
+            assert not find_wrong_rows(name, tmp_path / f"a{suffix}", column, fields)
 
 
-@pytest.mark.parametrize("field", FIELDS, ids=NAMES)
+@pytest.mark.parametrize("field", [*filter(STEERS.search, FIELDS)], ids=lambda field: repr(field)[:40])
 def test_no_warning_and_no_error_steers_the_terminal(field, tmp_path):
     said = io.StringIO()
     with warnings.catch_warnings(record=True) as caught:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._files import check_is_regular_file
 from speechlab._untrusted import check_unpacked_size, compute_max_unpacked
+from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
 _CELL_BYTES = 8
+# Names and statistics of a column take 30 KB of memory when it is read, and 50 bytes of a file.
+_MAX_COLUMNS = 20_000
 _ROWS, _NESTED_ROWS = 16_384, 1_024  # read at once
 
 
@@ -37,6 +40,11 @@ def check_parquet_unpacked_size(source: Path | bytes) -> None:
     packed, name = (len(source), "it") if isinstance(source, bytes) else (source.stat().st_size, source.name)
     try:
         with pq.ParquetFile(_to_parquet_source(source)) as file:
+            if file.metadata.num_columns > _MAX_COLUMNS:
+                message = (
+                    f"{name} has {file.metadata.num_columns:,} columns; at most {_MAX_COLUMNS:,} are read"
+                )
+                raise InvalidRequestError(message, parameter="source")
             total, texts = _measure_column_bytes(file.metadata)
         check_unpacked_size(name, total, packed)
         for column, bound in texts.items():

@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable
 
 import typer
+from rich.markup import escape
 
 from speechlab import __version__
 from speechlab.cli._console import build_empty_table, console
@@ -32,10 +33,10 @@ def doctor() -> None:
     for name, look in checks:
         try:
             with console.status(f"{name} …"):
-                table.add_row("[green]✓[/]", name, look())
+                table.add_row("[green]✓[/]", name, escape(look()))
         except SpeechLabError as error:
             bad = True
-            table.add_row("[red]✗[/]", name, str(error).replace("[", r"\["))
+            table.add_row("[red]✗[/]", name, escape(str(error)))
     console.print(table)
     raise typer.Exit(1 if bad else 0)
 

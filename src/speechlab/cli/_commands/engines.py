@@ -70,9 +70,12 @@ def add(
     is_download = source == "hub" or name not in engines.list_addable_models()
     with contextlib.nullcontext() if is_download else console.status(f"preparing {name} …"):
         added = engines.add_model(name, source=source, engine=engine)
-    console.print(f"[green]✓[/] {added.name}: {added.size / 1e6:,.1f} MB in {added.folder}", soft_wrap=True)
-    console.print(f"  license of the weights: {added.license}")
-    console.print(f"  {', '.join(added.items)}")
+    console.print(
+        f"[green]✓[/] {escape(added.name)}: {added.size / 1e6:,.1f} MB in {escape(str(added.folder))}",
+        soft_wrap=True,
+    )
+    console.print(f"  license of the weights: {escape(added.license)}")
+    console.print(f"  {escape(', '.join(added.items))}")
 
 
 @app.command("check")
@@ -109,7 +112,10 @@ def check(
             format_number(result.rtf),
         ]
         table.add_row(
-            name, mark, *figures, result.detail if result.ok else f"[red]{escape(result.error or '')}[/]"
+            name,
+            mark,
+            *figures,
+            escape(result.detail) if result.ok else f"[red]{escape(result.error or '')}[/]",
         )
     if not chosen:
         raise ConfigurationError("no engine can run here; pip install 'speechlab[local]' brings them")

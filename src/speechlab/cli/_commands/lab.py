@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from speechlab._require import require
 from speechlab.cli._console import console
@@ -64,7 +65,7 @@ def lab(
                 shutil.copyfile(path, folder / path.name)
     except OSError as error:
         raise ConfigurationError(f"cannot write into {folder}: {error.strerror or error}") from error
-    console.print(f"JupyterLab in [bold]{folder}[/]; Ctrl-C twice ends it", soft_wrap=True)
+    console.print(f"JupyterLab in [bold]{escape(str(folder))}[/]; Ctrl-C twice ends it", soft_wrap=True)
     command = [
         sys.executable,
         "-P",  # the kernels alone import from the folder

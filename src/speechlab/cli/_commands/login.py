@@ -8,6 +8,7 @@ from getpass import getpass
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from speechlab._require import require
 from speechlab.cli._console import errors
@@ -31,9 +32,10 @@ def login(
     Client(where, api_key="none-yet", mode="live").close()
     ring = _resolve_keyring_name()
     place = normalize_url(where)
+    shown = escape(place)
     if forget:
         save_key(place, None)
-        errors.print(f"[green]✓[/] the keyring holds no key for {place} any more")
+        errors.print(f"[green]✓[/] the keyring holds no key for {shown} any more")
         return
     try:
         key = Secret(getpass("API key: ") if sys.stdin.isatty() else sys.stdin.readline())
@@ -46,7 +48,7 @@ def login(
             voices = len(lab.voices())
         errors.print(f"the service takes the key; it offers {voices} voices")
     save_key(place, key)
-    errors.print(f"[green]✓[/] kept in the keyring ({ring}); speechlab uses it for {place}")
+    errors.print(f"[green]✓[/] kept in the keyring ({ring}); speechlab uses it for {shown}")
 
 
 def _resolve_keyring_name() -> str:

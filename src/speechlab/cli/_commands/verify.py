@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from speechlab.cli._console import build_empty_table, console, say
 from speechlab.errors import InvalidRequestError, StoreError
@@ -37,6 +38,6 @@ def verify(
     if len(verdict.unequal) > 1:
         table = build_empty_table("", "place", "reported", "recomputed")
         for row in verdict.unequal.head(_MAX_PLACES).itertuples(index=False):
-            table.add_row(*(f"{cell:.80}" for cell in row))
+            table.add_row(*(escape(f"{cell:.80}") for cell in row))
         console.print(table)
     return 0 if verdict else 1

@@ -63,7 +63,7 @@ def summarize_speech(
     merged["common_rate"] = merged["common_rate"].fillna(merged["ranking_rate"])
     # Rows without speakers have the names of their files.
     several = merged["voice_name"].isna() | (merged["voice"] == NO_SPEAKER)
-    merged["voice_name"] = merged["voice_name"].mask(several, merged["voice"])
+    merged["voice_name"] = merged["voice_name"].astype("object").mask(several, merged["voice"])
     leading = [*by[:-2], "voice", "voice_name", "gender", language, "unit"]
     merged = merged[[*leading, *(name for name in merged.columns if name not in leading)]]
     merged = merged.rename(columns={language: "language"})

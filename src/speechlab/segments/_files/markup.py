@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _DEEPEST = 200
 """Elements within each other that are read; files of captions and annotations have about ten."""
+# An empty element takes 100 bytes and more of memory, and 4 of a file; captions of 24 hours are 50,000.
+_MAX_ELEMENTS = 1_000_000
 
 
 @dataclass(slots=True)
@@ -62,10 +64,14 @@ def parse_xml(source: SourceFile, *, spaces: bool = True) -> Element:
     parser = expat.ParserCreate()
     parser.buffer_text = True
     root = Element("", {}, 1)
-    opened = [root]
+    opened, count = [root], 0
 
     def open_element(name: str, attributes: dict[str, str]) -> None:
+        nonlocal count
+        count += 1
         line = parser.CurrentLineNumber
+        if count > _MAX_ELEMENTS:
+            source.raise_fault(f"there are more than {_MAX_ELEMENTS:,} elements", line)
         if len(opened) > _DEEPEST:
             source.raise_fault(f"the elements are within each other more than {_DEEPEST} times", line)
         for key in attributes:

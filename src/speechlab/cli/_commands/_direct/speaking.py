@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import orjson
 import typer
+from rich.markup import escape
 
 from speechlab.cli._commands._direct.answers import exit_if_failed, make_batch, note, read_texts
 from speechlab.cli._console import build_empty_table, console, print_plain
@@ -80,5 +81,6 @@ def voices(
         return
     table = build_empty_table(f"{len(found):,} voices", "name", "language", "gender", "description", "id")
     for voice in found:
-        table.add_row(voice.short_name, voice.language, voice.gender, voice.description, voice.id)
+        cells = (voice.short_name, voice.language, voice.gender, voice.description, voice.id)
+        table.add_row(*map(escape, cells))
     console.print(table)
