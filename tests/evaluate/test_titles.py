@@ -33,7 +33,8 @@ def test_only_who_is_worse_than_each_that_is_taken_is_dropped():
     clear = study(plant(40, **plants | {"cloud": wrong(*range(2, 40))}), "ours", "theirs", "cloud")
     assert clear.conclusion.text == "Take ours or theirs, not cloud."
     empty = plant(
-        40, **plants | {"cloud": wrong(*range(2, 40)), "theirs": lambda row, text, _: text * (row > 1)}
+        40,
+        **plants | {"cloud": wrong(*range(2, 40), words=6), "theirs": lambda row, text, _: text * (row > 1)},
     )
     assert study(empty, "ours", "theirs", "cloud").conclusion.text == "Take ours, not cloud."
 
