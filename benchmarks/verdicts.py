@@ -700,7 +700,7 @@ def bursts_at_margin(random: Random, n: int) -> np.ndarray:
 
 def of_audit(systems: int, n: int, follows: float) -> Callable[[int], Iterator[Found]]:
     """Audits of equal systems on wrong references; the first repeats a share of them, the others 3 in 100."""
-    from speechlab.evaluate._audit.audit import audit_predictions
+    from speechlab.evaluate._published.audit import audit_predictions
 
     def run(count: int) -> Iterator[Found]:
         for seed in range(count):

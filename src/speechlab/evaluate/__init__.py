@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.batch import Price
-from speechlab.evaluate._audit.audit import audit
+from speechlab.evaluate._published.audit import audit
 from speechlab.evaluate._cast import speaks, voice_name
 from speechlab.evaluate._listening.listening_study import listening, listening_answers
 from speechlab.evaluate._listening.power import listening_power

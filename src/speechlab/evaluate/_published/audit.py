@@ -12,7 +12,7 @@ from speechlab._pandas import pd
 from speechlab.display import format_count, join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._audit.audit_report import build_audit_report, score_predictions
-from speechlab.evaluate._audit.reading import read_predictions
+from speechlab.evaluate._published.reading import read_predictions
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK, group_rows_into_blocks
 from speechlab.evaluate._writing.record import build_record

@@ -1,0 +1,1 @@
+"""Predictions that others have published: read, and audited."""
