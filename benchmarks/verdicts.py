@@ -483,7 +483,7 @@ def of_drift(n: int, worsens_at: int, concurrency: int) -> Callable[[int], Itera
 
 def of_failing_voices(n: int, least: int) -> Callable[[int], Iterator[Found]]:
     """Rankings of two equal voices of which one fails on sentences with so many errors or more, of 30 words."""
-    from speechlab.evaluate._voices.voice_order import rank_voices
+    from speechlab.evaluate._voice_ranks.voice_order import rank_voices
     from speechlab.evaluate._voices.voices_report import recommend_voices
 
     def run(count: int) -> Iterator[Found]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.batch import Price
-from speechlab.evaluate._published.audit import audit
 from speechlab.evaluate._cast import speaks, voice_name
 from speechlab.evaluate._listening.listening_study import listening, listening_answers
 from speechlab.evaluate._listening.power import listening_power
 from speechlab.evaluate._proof.anew import correct_references
 from speechlab.evaluate._proof.verify import Proof, verify
 from speechlab.evaluate._proof.verify import open_report as open_report
+from speechlab.evaluate._published.audit import audit
 from speechlab.evaluate._recognition.recognition_study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip

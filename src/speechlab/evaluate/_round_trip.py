@@ -30,7 +30,7 @@ from speechlab.evaluate._speech.speed import (
 )
 from speechlab.evaluate._study_arguments import check_client, check_reserved_columns, resolve_columns
 from speechlab.evaluate._systems import describe_unreachable_services, resolve_services
-from speechlab.evaluate._voices.voice_prices import build_round_trip_report
+from speechlab.evaluate._voice_ranks.voice_prices import build_round_trip_report
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,

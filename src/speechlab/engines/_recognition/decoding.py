@@ -57,10 +57,26 @@ def check_compute_type(compute_type: str | None, device: Device) -> None:
 
 def load_whisper_model(folder: Path, threads: int, compute_type: str | None, device: Device) -> Any:
     """Load a model; without a type of numbers, float16 on a GPU that has it, and int8 on the CPU."""
-    library = require("faster_whisper")
     if compute_type is None and device.kind == "cuda":
         has_float16 = "float16" in require("ctranslate2").get_supported_compute_types("cuda", device.index)
         compute_type = "float16" if has_float16 else "float32"
+    try:
+        return _define_guarded_model()(
+            str(folder),
+            device=device.kind,
+            device_index=device.index,
+            compute_type=compute_type or "int8",
+            cpu_threads=threads,
+        )
+    except (RuntimeError, ValueError, OSError) as error:
+        raise ModelError(
+            f"the Whisper model in {folder} cannot be loaded: {error}; check or replace the folder"
+        ) from error
+
+
+def _define_guarded_model() -> Any:
+    """Return the library's class of a model, guarded against loops; the library is imported when it is needed."""
+    library = require("faster_whisper")
 
     class LoopGuardedModel(library.WhisperModel):  # type: ignore[name-defined,misc]  # the library is imported when it is needed
         """Decodes a window that reached no end a second time: without repetition, and without sampling.
@@ -108,18 +124,7 @@ def load_whisper_model(folder: Path, threads: int, compute_type: str | None, dev
             tokenizer.language, tokenizer.language_code = token, self.window_language
             return adapted
 
-    try:
-        return LoopGuardedModel(
-            str(folder),
-            device=device.kind,
-            device_index=device.index,
-            compute_type=compute_type or "int8",
-            cpu_threads=threads,
-        )
-    except (RuntimeError, ValueError, OSError) as error:
-        raise ModelError(
-            f"the Whisper model in {folder} cannot be loaded: {error}; check or replace the folder"
-        ) from error
+    return LoopGuardedModel
 
 
 def build_decoder_settings(

@@ -32,8 +32,8 @@ from speechlab.evaluate._translation.translation_measures import (
     summarize_translations,
 )
 from speechlab.evaluate._translation.translation_report import build_translation_report
-from speechlab.evaluate._voices.voice_order import rank_voices
-from speechlab.evaluate._voices.voice_prices import build_round_trip_report
+from speechlab.evaluate._voice_ranks.voice_order import rank_voices
+from speechlab.evaluate._voice_ranks.voice_prices import build_round_trip_report
 from speechlab.evaluate._voices.voices_report import build_voices_report
 from speechlab.evaluate._watch import build_watch_report, rescore_study_rows
 from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, build_text_column

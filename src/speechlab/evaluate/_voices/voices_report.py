@@ -26,7 +26,7 @@ from speechlab.evaluate._speech.summary import (
     to_rate_rows,
 )
 from speechlab.evaluate._study_arguments import parse_language_code
-from speechlab.evaluate._voices.voice_prices import compare_voices_with_dearer
+from speechlab.evaluate._voice_ranks.voice_prices import compare_voices_with_dearer
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
@@ -43,7 +43,7 @@ from speechlab.evaluate._writing.differences import build_study_differences
 from speechlab.metrics import judge
 
 if TYPE_CHECKING:
-    from speechlab.evaluate._voices.voice_order import VoiceOrder
+    from speechlab.evaluate._voice_ranks.voice_order import VoiceOrder
 
 _MEDIANS = (
     *("loudness_lufs", "morae_per_s", "words_per_s", "characters_per_s", "leading_silence_s"),

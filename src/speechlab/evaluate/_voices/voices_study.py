@@ -34,7 +34,7 @@ from speechlab.evaluate._study_arguments import (
     resolve_columns,
 )
 from speechlab.evaluate._systems import resolve_services
-from speechlab.evaluate._voices.voice_order import rank_voices
+from speechlab.evaluate._voice_ranks.voice_order import rank_voices
 from speechlab.evaluate._voices.voices_report import (
     RATED_PREFIX,
     build_voices_report,

@@ -11,7 +11,7 @@ from speechlab.evaluate._advice.no_worse import build_price_findings, compare_wi
 from speechlab.evaluate._advice.speech_report import build_speech_report
 from speechlab.evaluate._speech.costs import CHARACTERS, compute_unit_prices
 from speechlab.evaluate._speech.summary import build_full_voice_names
-from speechlab.evaluate._voices.voice_order import VoiceOrder, rank_voices
+from speechlab.evaluate._voice_ranks.voice_order import VoiceOrder, rank_voices
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,1 @@
+"""Voices ranked, and compared with those of dearer services."""
