@@ -133,15 +133,19 @@ def listeners(
     draw_row_names_and_notes(axes, names, right, families)
     if top:
         axes.axhline(0.5, color=choose_tone("ink"), linewidth=0.6)
-    label, limits = _LABELS.get(method, ("score", None))
-    if len(all_systems) > len(systems):
-        label += f", the first {len(systems)} of {len(all_systems)} systems"
+    label, limits = _describe_scale(method, len(systems), len(all_systems))
     if limits:
         axes.set_xlim(*limits)
     draw_scale(axes, label)
     styles = [_choose_system_style(number, system, highlight) for number, system in enumerate(systems)]
     draw_legend(figure, axes, labels, families, styles)
     return figure
+
+
+def _describe_scale(method: str, drawn: int, systems: int) -> tuple[str, tuple[float, float] | None]:
+    """Return the label of the axis, which says how many systems are drawn, and its limits."""
+    label, limits = _LABELS.get(method, ("score", None))
+    return (f"{label}, the first {drawn} of {systems} systems" if systems > drawn else label), limits
 
 
 def _choose_system_style(number: int, system: object, highlight: Sequence[str] | None) -> Style:

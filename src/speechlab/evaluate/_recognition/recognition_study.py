@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -232,13 +233,8 @@ def recognition(
     callable_systems = [system for system in systems if system.lab is not None]
     announce_estimate(progress, "recognize", recordings=rows["duration_s"].tolist() * len(callable_systems))
     by_system, unreachable = _request_transcripts(systems, rows, language, run)
-    changes = others.describe_changes(
-        by_system,
-        f"{HEAR}hypothesis",
-        lambda asked: recognize_rows_in_turns(
-            asked, rows, language, needed=False, **run.to_batch_arguments("transcribe", "other batches")
-        ),
-    )
+    ask = partial(_recognize_in_other_batches, rows=rows, language=language, run=run)
+    changes = others.describe_changes(by_system, f"{HEAR}hypothesis", ask)
     reached = [system for system in callable_systems if system.name not in unreachable]
     calls, untimed = _time_systems(reached, rows, text, language, clock)
     transcripts = _stack_tables(by_system, count)
@@ -265,6 +261,14 @@ def recognition(
     tables: dict[str, Any] = {"segments": segments, "speed": calls, "nothing": silent, "measures": measures}
     tables |= {"record": record, "notes": notes, "about": blocks.about}
     return Report.of(build_recognition_report(title, scored, text, language, systems=systems, **tables))
+
+
+def _recognize_in_other_batches(
+    asked: Mapping[str, tuple[Client, Mapping[str, Any]]], rows: pd.DataFrame, language: str, run: RunOptions
+) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
+    """Recognize the same rows again, in batches of another size."""
+    arguments = run.to_batch_arguments("transcribe", "other batches")
+    return recognize_rows_in_turns(asked, rows, language, needed=False, **arguments)
 
 
 def _add_conditions_and_silence(

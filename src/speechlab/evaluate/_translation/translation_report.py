@@ -81,16 +81,6 @@ def build_translation_report(
         options = {"column": "first_word_s", "by": by}
         drawings.append(Drawing("Time to the first word", "distributions", ("speed",), options))
     signatures = [] if "signature" not in summary else list(summary["signature"].dropna())
-    methods = {
-        "chrf": "chrf" in scores,
-        "back": "back_chrf" in scores,
-        "terms": "terms_expected" in summary,
-        "streams": len(calls),
-        "loops": "loop" in table,
-        "randomization": len(differences),
-        "holm": len(differences),
-        "paired intervals": differences["low"].notna().any(),
-    }
     return Contents(
         title,
         table,
@@ -113,7 +103,7 @@ def build_translation_report(
         ),
         drawings=tuple(drawings),
         shown=_choose_row_display(table, columns),
-        said=describe_methods(title, *(name for name, applies in methods.items() if applies)),
+        said=describe_methods(title, *_list_methods(summary, scores, table, calls, differences)),
         facts={
             "speechlab": get_package_version(),
             "chrF": str(next(iter(signatures), "none")),
@@ -122,6 +112,27 @@ def build_translation_report(
         },
         record=record or {},
     )
+
+
+def _list_methods(
+    summary: pd.DataFrame,
+    scores: Sequence[str],
+    table: pd.DataFrame,
+    calls: pd.DataFrame,
+    differences: pd.DataFrame,
+) -> list[str]:
+    """Return the keys of the methods that apply."""
+    methods = {
+        "chrf": "chrf" in scores,
+        "back": "back_chrf" in scores,
+        "terms": "terms_expected" in summary,
+        "streams": len(calls),
+        "loops": "loop" in table,
+        "randomization": len(differences),
+        "holm": len(differences),
+        "paired intervals": differences["low"].notna().any(),
+    }
+    return [name for name, applies in methods.items() if applies]
 
 
 def _sort_best_first(summary: pd.DataFrame, columns: Columns, score: str | None) -> pd.DataFrame:

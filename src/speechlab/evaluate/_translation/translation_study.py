@@ -173,14 +173,7 @@ def translation(
         lambda asked: _translate_in_turns(asked, frame, columns, run, "other batches"),
     )
     batches, reached = list(by_system.values()), {name: systems[name] for name in by_system}
-    by_system |= {
-        name: frame.assign(translation=texts, processing_s=float("nan"), **to_status_columns(texts))
-        for name, texts in outputs.items()
-    }
-    by_system |= {
-        name: frame.assign(translation=None, processing_s=float("nan"), status="error", error=why)
-        for name, why in unreachable.items()
-    }
+    by_system |= _build_rows_without_calls(frame, outputs, unreachable)
     measured = {
         name: measure_translations(translated.reset_index(drop=True), columns, terms)
         for name, translated in by_system.items()
@@ -214,6 +207,22 @@ def translation(
             notes=notes,
         )
     )
+
+
+def _build_rows_without_calls(
+    frame: pd.DataFrame, outputs: Mapping[str, pd.Series[Any]], unreachable: Mapping[str, str]
+) -> dict[str, pd.DataFrame]:
+    """Return the rows of outputs that exist, and of services that cannot be reached."""
+    unknown = float("nan")
+    existing = {
+        name: frame.assign(translation=texts, processing_s=unknown, **to_status_columns(texts))
+        for name, texts in outputs.items()
+    }
+    failed = {
+        name: frame.assign(translation=None, processing_s=unknown, status="error", error=why)
+        for name, why in unreachable.items()
+    }
+    return existing | failed
 
 
 def _list_notes_on_way_back(lost: Mapping[str, str]) -> list[str]:
