@@ -141,8 +141,9 @@ def test_noise_in_which_a_choice_holds_is_in_the_title(tmp_path):
             "progress": False,
         }
         report = evaluate.recognition(lab, frame, store=store, **options)
-    title = "In noise of 5 dB and louder, take robust; otherwise no difference is shown."
+    title = "In loud noise (5 and 0 dB), take robust; otherwise no difference is shown."
     assert report.conclusion.text == title
+    assert report.conclusion.certainty.startswith("At 0 dB, it makes significantly fewer errors than plain")
     assert "\nAs recorded: no difference seen between plain and robust; " in report.conclusion.certainty
     assert "Hotwords" not in [view.title for view in report.views]  # none is spoken
 

@@ -80,14 +80,14 @@ def _list_taken(row: dict[Any, Any]) -> str:
 
 
 def _join_leaders_by_language(rows: Sequence[dict[Any, Any]]) -> str:
-    """Return who leads in each language, in few words; of many languages their number."""
+    """Return whom to take in each language, and where that is open; of many languages their number."""
     taken = [row for row in rows if _list_taken(row)]
     others = [row for row in rows if not _list_taken(row)]
     choices = [f"{_list_taken(row)} in {format_language(row['language'])}" for row in taken]
     clauses = [f"take {', '.join(choices)}"] if taken else []
-    leaders = [f"{quote_name(row['name'])} in {format_language(row['language'])}" for row in others]
-    clauses += [f"ahead {'is' if len(leaders) == 1 else 'are'} {join_with_and(leaders)}"] if leaders else []
-    lead = f"{'' if taken else 'which is best is open; '}{'; '.join(clauses)}"
+    languages = [format_language(row["language"]) for row in others]
+    clauses += [f"which is best in {join_with_and(languages)} is open"] if others else []
+    lead = "; ".join(clauses)
     if count_words(lead) <= TITLE_WORDS:
         return lead
     return f"{len(taken)} of {len(rows)} languages are decided" if taken else "no language is decided"

@@ -202,11 +202,17 @@ def build_systems_conclusion(
         return Conclusion("No system can be advised.", why)
     answer = build_choice_conclusion(pd.DataFrame(rows), where[0])
     title = f"{answer.text.removesuffix('.')}{where[1]}."
-    lines = [answer.certainty]
+    holds_in_several = hardest and where[0] != f"In {_format_condition(hardest)}"
+    lines = [_put_noise_level_first(answer.certainty, hardest) if holds_in_several else answer.certainty]
     for row in clean:
         label = f"{format_language(row['language'])}, " if len(clean) > 1 else ""
         lines.append(capitalize_unless_name(f"{label}as recorded: {row['lead']}; {row['advice']}."))
     return Conclusion(title, "\n".join(lines))
+
+
+def _put_noise_level_first(certainty: str, condition: str) -> str:
+    level = f"At {_parse_noise_level(condition):g} dB"
+    return f"{level}, it {certainty[3:]}" if certainty.startswith("It ") else f"{level}: {certainty}"
 
 
 def _describe_settled_noise(
@@ -238,7 +244,8 @@ def _describe_settled_noise(
     rest = [order.evidence[code, name].order for name in here[count:]]
     is_open = rest and all(len(one.tied) == len(one.systems) for one in rest)
     loud = [name for name in here[:count] if name != AS_RECORDED]
-    where = f"In noise of {_parse_noise_level(loud[-1]):g} dB and louder" if len(loud) > 1 else alone
+    levels = join_with_and([f"{_parse_noise_level(name):g}" for name in reversed(loud)])
+    where = f"In loud noise ({levels} dB)" if len(loud) > 1 else alone
     return where, "; otherwise no difference is shown" if is_open else ""
 
 
