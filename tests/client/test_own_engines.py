@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from speechlab.client import Client, connect
 from speechlab.client._embedded.download import DownloadBar
+from speechlab.client._settings.settings import to_engines_json
 from speechlab.engines import ModelStore, status
 from speechlab.engines._weights.specs import WHISPER_BASE
 from speechlab.errors import ConfigurationError, ReplayMiss, ServiceStartError
@@ -135,3 +138,14 @@ def test_a_usual_size_is_fetched_by_connect_and_recognizes(base, hub):
         transcript = lab.transcribe(lab.synthesize("Good morning.", voice="heart"))
     assert "good morning" in transcript.text.lower()
     assert sorted(hub.fetched) == ["config.json", "model.bin", "tokenizer.json", "vocabulary.txt"]
+
+
+def test_a_folder_is_found_from_where_the_user_is(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    for named in ("mine", "./mine", Path("mine")):
+        assert json.loads(to_engines_json({"whisper": {"model": named, "beam_size": 2}})) == {
+            "whisper": {"model": str(tmp_path / "mine"), "beam_size": 2}
+        }
+    for elsewhere in ("small", "owner/name@main", str(tmp_path / "mine")):
+        assert json.loads(to_engines_json({"whisper": {"model": elsewhere}}))["whisper"]["model"] == elsewhere

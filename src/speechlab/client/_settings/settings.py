@@ -171,6 +171,8 @@ def to_engines_json(engines: object) -> str:
     """Options by engine as JSON, independent of their order."""
     try:
         by_engine = {str(name): dict(options) for name, options in cast("Any", engines).items()}
+        for options in by_engine.values():
+            options.update(_find_model_here(options))
         if by_engine:
             return json.dumps(by_engine, sort_keys=True, allow_nan=False)
     except (AttributeError, TypeError, ValueError):
@@ -179,6 +181,15 @@ def to_engines_json(engines: object) -> str:
     raise ConfigurationError(
         f"engines is {format_setting(engines)}; give options by engine, such as {example}"
     )
+
+
+def _find_model_here(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the full path of a model that exists: the service, which loads it, has another working folder."""
+    model = options.get("model")
+    if not isinstance(model, (str, os.PathLike)):
+        return {}
+    path = Path(model).expanduser()
+    return {"model": str(path.absolute() if path.exists() else model)}
 
 
 def normalize_url(url: str) -> str:
