@@ -72,9 +72,10 @@ def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
             continue
         rankings[str(code)] = ranking
         facts: dict[str, Any] = {"system": "voice_name", "block": None, "absent": (*absent, *failed)}
-        takes = scores.groupby(["voice_name", text]).cumcount().astype(str)
-        sides = {"system": scores["voice_name"], "recording": scores[text].astype(str) + "\n" + takes}
-        scored[str(code)] = scores.assign(**sides, **{BLOCK: scores[text]})
+        sentences = scores[text].astype(str)  # a text may be a list, which failed
+        takes = scores.groupby([scores["voice_name"], sentences]).cumcount().astype(str)
+        sides = {"system": scores["voice_name"], "recording": sentences + "\n" + takes}
+        scored[str(code)] = scores.assign(**sides, **{BLOCK: sentences})
         evidence[str(code)] = build_answer_evidence(scores, ranking, text, text, **facts)
         if ranking.excluded:
             were = "was" if ranking.excluded == 1 else "were"
