@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -221,7 +222,7 @@ def build_files() -> dict[Path, str]:
 
 
 def _format(text: str, name: str) -> str:
-    command = ["ruff", "format", "--stdin-filename", f"src/{name}", "-"]
+    command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", f"src/{name}", "-"]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
     option = '        format: AudioFormat | str = "wav",'
     return done.replace(option, f"{option}  # noqa: A002 - the contract's name")
