@@ -36,7 +36,6 @@ STUDIES = {
     "My model, the service, and last week": "11-any-system",
     "Are the references right?": "12-references",
     "Which recognizer, at what price?": "13-price",
-    "Which ranks of a leaderboard hold?": "14-audit",
     "When does somebody speak?": "04-segments",
 }
 """By question: the notebook that answers it; its first figure is shown, or else its first table with sound."""
