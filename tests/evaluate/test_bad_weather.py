@@ -102,7 +102,7 @@ def test_most_speakers_against_the_mean_are_told_and_no_number_that_promises_too
     ).assign(speaker=speakers)
     report = study(frame, "a", "b")
     assert report.answer.startswith("No difference shown between a and b. a ")
-    assert "b makes fewer errors with 7 of 8 speakers" in report.answer
+    assert "b wins with 7 of 8 speakers" in report.answer
     assert " more " not in report.answer
     check_budget(report)
 

@@ -334,9 +334,7 @@ class _Choice:
         wins = self.evidence.wins.get(rival, 0)
         if self.block == self.what or 2 * wins <= self.blocks:
             return ""
-        return (
-            f"{quote_name(rival)} makes fewer errors with {wins} of {format_count(self.blocks, self.block)}"
-        )
+        return f"{quote_name(rival)} wins with {wins} of {format_count(self.blocks, self.block)}"
 
     def _describe_few_speakers(self) -> str:
         return f"of other {name_few(self.evidence.about)} that says nothing, from {MIN_PAIRS} on it would"
