@@ -50,9 +50,8 @@ class ContractService(Service):
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()
-        self._settings = (
-            settings  # of the first client: the options of the connections, which copies do not change
-        )
+        # Those of the first client: the options of the connections, which copies do not change.
+        self._settings = settings
         self._key = settings.api_key.fingerprint() if settings.api_key else ""
         self._concurrency = ""
         """The numbers of calls that the service works on at once, as it last said."""

@@ -157,9 +157,8 @@ class CallGatherer:
             if len(entries) == 1:
                 entries[0].fail(error)
                 return
-        except (
-            SpeechLabError
-        ) as error:  # as "later", or the wrong number of results: not the fault of one call
+        except SpeechLabError as error:
+            # As "later", or the wrong number of results: not the fault of one call.
             for entry in entries:
                 entry.fail(error)
             return

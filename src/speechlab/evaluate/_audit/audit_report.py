@@ -104,12 +104,10 @@ def build_audit_report(
 def _place_systems(ranking: Ranking, errors: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return the systems in order, with groups that can be told apart and the ranks that chance could give them."""
     pairs, names = ranking.pairs, ranking.systems["system"].tolist()
-    shown = pairs.loc[build_significance_mask(pairs), ["a", "b"]].itertuples(index=False)
-    apart = {frozenset(pair) for pair in shown}
+    apart = _list_pairs_that_differ(pairs)
     differs = [[frozenset((name, other)) in apart for other in names] for name in names]
-    groups: list[
-        int
-    ] = []  # of the longest chain of systems that ends with one, each apart from the one before
+    # The length of the longest chain of systems that ends with this one, each apart from the one before.
+    groups: list[int] = []
     for own, row in enumerate(differs):
         groups.append(1 + max((groups[at] for at in range(own) if row[at]), default=0))
     needed: list[int | None] = [None]
@@ -129,6 +127,12 @@ def _place_systems(ranking: Ranking, errors: pd.DataFrame | None = None) -> pd.D
     return ranking.systems[columns].assign(**ranks, needed=pd.array(needed, dtype="Int64"))
 
 
+def _list_pairs_that_differ(pairs: pd.DataFrame) -> set[frozenset[str]]:
+    """Return the pairs of systems that differ significantly."""
+    shown = pairs.loc[build_significance_mask(pairs), ["a", "b"]].itertuples(index=False)
+    return {frozenset(pair) for pair in shown}
+
+
 def _find_longest_tie(summary: pd.DataFrame) -> tuple[int, int]:
     """Return the longest run of ranks of which no two differ: its first and last."""
     lowest = summary["rank_low"].tolist()
@@ -146,8 +150,7 @@ def _describe_ranks(summary: pd.DataFrame, pairs: pd.DataFrame) -> str:
         return f"None of {count} systems can be told apart."
     low, high = _find_longest_tie(summary)
     leaders = summary.loc[summary["rank_low"] == 1, "system"].tolist()
-    shown = pairs.loc[build_significance_mask(pairs), ["a", "b"]].itertuples(index=False)
-    apart = {frozenset(pair) for pair in shown}
+    apart = _list_pairs_that_differ(pairs)
     others = [name for name in summary["system"] if name not in leaders]
     chance = f"rank {low} to {high} is chance" if high > low else "every rank holds"
     is_clear = all(frozenset((name, other)) in apart for name in leaders for other in others)
