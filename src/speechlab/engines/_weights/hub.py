@@ -117,7 +117,7 @@ def fetch_model(
             hub.get_hf_file_metadata(url, timeout=_TIMEOUT_S)
         _check_space(Path(hub.constants.HF_HUB_CACHE), sum(file.size for file in missing), source)
         paths = _fetch_files(hub, source, info.sha, chosen, missing, model_format)
-    # The small files come first; the order of the choice is the format's.
+    # Fetched by size, and listed in the format's order, whose first one is the main file.
     found = FetchedModel(source.repository, info.sha, {file.name: paths[file.name] for file in chosen})
     _write_record(source, model_format, store, found, files)
     return found

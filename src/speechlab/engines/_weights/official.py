@@ -49,8 +49,15 @@ def fetch_named_model(name: str, engine: str | None, store: ModelStore) -> Fetch
     if engine is None and name.partition("@")[0] in WHISPER_SIZES:
         engine = "whisper"
     if engine not in _ENGINE_FORMATS:
+        choices = f"--for {' or '.join(_ENGINE_FORMATS)}"
+        if engine is not None:
+            raise ConfigurationError(
+                f"models of {engine!r} are not fetched ahead, only those of {choices}; connect() fetches them"
+            )
+        sizes = ", ".join(WHISPER_SIZES)
         raise ConfigurationError(
-            f"the model {name!r} needs the engine that will use it: --for {' or '.join(_ENGINE_FORMATS)}"
+            f"the model {name!r} needs the engine that will use it: {choices}; without it, the pinned models "
+            f"of `speechlab engines list` and Whisper's usual sizes have names ({sizes})"
         )
     model_format = _ENGINE_FORMATS[engine]
     source = parse_model_name(name, model_format.usual)

@@ -31,7 +31,8 @@ def audit(
 
     Systems are ranked on the utterances that all have (:func:`speechlab.metrics.rank`), over all sets together, and
     for each set with p-values that are corrected for all sets. A reference is suspected where more than half of the
-    other systems agree on other words; a system that has the suspected words much more often than others follows it.
+    other systems agree on other words. A system follows them if it has the suspected words much more often than the
+    others have, and than slips like its own coincide by chance.
 
     Args:
         source: A folder of files by system and set (``system/set.csv``), or files: CSV or JSON lines with ``text``
