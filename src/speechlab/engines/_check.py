@@ -70,7 +70,8 @@ def add_model(
         weights_license, items = "Apache-2.0", add_voices(store, source)
     elif name not in MODEL_SPECS:
         raise ConfigurationError(
-            f"there is no model {name!r} to add; choose one of: {', '.join(list_addable_models())}"
+            f"there is no model {name!r} to add; choose one of: {', '.join(list_addable_models())}, a usual size of "
+            f"Whisper ({', '.join(WHISPER_SIZES)}), or owner/name with --for ENGINE"
         )
     elif source is not None:
         raise ConfigurationError(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _MAX_COLUMNS = 20_000
-_MAX_LINES = 200_000  # of a packed file; where it has more, each takes ten packed bytes
+_MAX_LINES = 200_000  # of a packed file; where it has more, each takes a packed byte at least
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _GUARD_MARK = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
 
@@ -358,11 +358,8 @@ def _translate_read_errors(path: Path) -> Iterator[None]:
     """Translate the errors of reading a table file."""
     try:
         yield
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-    ) as error:  # Arrow has errors of these kinds, and EOFError is an OSError
+    # Arrow has errors of these kinds, and a torn or damaged gzip is made one of them.
+    except (OSError, ValueError, TypeError) as error:
         if isinstance(error, InvalidRequestError):
             raise
         why = (

@@ -132,12 +132,8 @@ class ClusterWorkers:
             remote = asyncio.run_coroutine_threadsafe(
                 _await_result_or_error(future), executor.loop.asyncio_loop
             )
-        except (
-            OSError,
-            RuntimeError,
-            ValueError,
-            AttributeError,
-        ):  # the scheduler, or our client of it, is gone
+        # The scheduler, or our client of it, is gone.
+        except (OSError, RuntimeError, ValueError, AttributeError):
             self.leases.clear()
             self.calls[address] -= len(lease.calls)
             return LeaseResult(b"")

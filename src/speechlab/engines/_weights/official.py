@@ -54,11 +54,7 @@ def fetch_named_model(name: str, engine: str | None, store: ModelStore) -> Fetch
             raise ConfigurationError(
                 f"models of {engine!r} are not fetched ahead, only those of {choices}; connect() fetches them"
             )
-        sizes = ", ".join(WHISPER_SIZES)
-        raise ConfigurationError(
-            f"the model {name!r} needs the engine that will use it: {choices}; without it, the pinned models "
-            f"of `speechlab engines list` and Whisper's usual sizes have names ({sizes})"
-        )
+        raise ConfigurationError(f"the model {name!r} needs the engine that will use it: {choices}")
     model_format = _ENGINE_FORMATS[engine]
     source = parse_model_name(name, model_format.usual)
     if not isinstance(source, HubName):
