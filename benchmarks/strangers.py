@@ -173,6 +173,7 @@ def _id3(size: int, body: bytes) -> bytes:
 _GRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n0 1 <exists> '
 _CSV, _SRT = b"audio,text\na.wav,hello\n", b"1\n00:00:00,000 --> 00:00:01,000\nx\n"
 _ROW = b'{"audio": "a.wav", "text": "a"}\n'
+_SEGLST = b'[{"session_id": "a", "speaker": "b", "start_time": 0, "end_time": 1, "words": "c"}]'
 
 
 def _list_files() -> dict[str, tuple[str, str, Callable[[], bytes], Callable[[], bytes]]]:
@@ -221,7 +222,7 @@ def _list_files() -> dict[str, tuple[str, str, Callable[[], bytes], Callable[[],
         "JSON in gz, brackets": (_TABLE, "a.json.gz", brackets, packed_row),
         "JSON in gz, objects": (_TABLE, "a.json.gz", objects, packed_row),
         "JSON, 10 MB deep": (_TABLE, "a.json", lambda: b"[" * 10_000_000, rows),
-        "SegLST in gz, brackets": (_TIMED, "a.json.gz", brackets, srt),
+        "SegLST in gz, brackets": (_TIMED, "a.json.gz", brackets, lambda: gzip.compress(_SEGLST)),
         "TextGrid that says 1e9 tiers": (_TIMED, "a.TextGrid", f"{_GRID} 1000000000".encode, srt),
         "EAF with entities": (_TIMED, "a.eaf", _entities, srt),
         "TTML, 10 MB deep": (_TIMED, "a.ttml", lambda: b"<tt>" + b"<p>" * 3_000_000, srt),

@@ -31,6 +31,7 @@ _MAX_RATIO = 40
 # Words with times of twelve hours have a million.
 _MAX_VALUES = 1_500_000
 _VALUES_PER_BYTE = 8  # of a packed text; ours have one at most
+_MAX_LINES = 200_000  # of a packed text; where it has more, each takes a packed byte at least
 # The preset of lzma.compress needs 9 MiB to unpack; a header may ask for 4 GiB.
 _LZMA_BYTES = 64 << 20
 
@@ -94,12 +95,28 @@ def unpack_lzma(data: bytes) -> bytes:
     return unpacked
 
 
+def check_packed_text(name: str, data: bytes, packed_bytes: int) -> None:
+    """Refuse an unpacked text of more lines, or JSON of more values, than memory; raises ValueError."""
+    limit = max(_MAX_LINES, packed_bytes)
+    if data.count(b"\n") > limit:
+        raise ValueError(
+            f"it has more than {limit:,} lines, more than its packed bytes; if you trust it, unpack it first"
+        )
+    if name.lower().removesuffix(".gz").endswith((".json", ".jsonl")):
+        _check_json_size(data, packed_bytes)
+
+
 def load_json(data: bytes | str, packed_bytes: int = 0) -> Any:
-    """Parse JSON; a ValueError if it has more values than memory, of which brackets take twenty times their size."""
+    """Parse JSON; a ValueError if it has more values than memory."""
+    _check_json_size(data, packed_bytes)
+    return orjson.loads(data)
+
+
+def _check_json_size(data: bytes | str, packed_bytes: int) -> None:
+    """Refuse JSON with too many values: brackets take twenty times their size in memory."""
     limit = max(_MAX_VALUES, _VALUES_PER_BYTE * packed_bytes)
     if len(data) > limit and _count_values(data) > limit:
         raise ValueError(f"the JSON has more than {limit:,} values")
-    return orjson.loads(data)
 
 
 def _count_values(data: bytes | str) -> int:

@@ -57,12 +57,35 @@ def test_a_table_has_a_limited_number_of_columns(tmp_path, sign):
         datasets.read(tmp_path / "a.csv")
 
 
-@pytest.mark.parametrize(("name", "line"), [("a.jsonl.gz", b"{}\n"), ("a.csv.gz", b"a,b\n")])
-def test_a_packed_table_has_a_limited_number_of_lines(tmp_path, name, line):
-    (tmp_path / name).write_bytes(gzip.compress(line * 3_000_000))
-    with grown_mib() as grown, pytest.raises(InvalidRequestError, match="more than 200,000 lines"):
-        datasets.read(tmp_path / name)
+CUE = b"1\n00:00:00,000 --> 00:00:01,000\nx\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("a.jsonl.gz", b"{}\n"), ("a.csv.gz", b"a,b\n"), ("a.srt.gz", CUE), ("a.vtt.gz", CUE)]
+)
+def test_a_packed_text_has_a_limited_number_of_lines(tmp_path, name, line):
+    (tmp_path / name).write_bytes(gzip.compress(line * (12_000_000 // len(line))))
+    read = segments.read if name[2:5] in {"srt", "vtt"} else datasets.read
+    with grown_mib() as grown, pytest.raises(SpeechLabError, match="more than 200,000 lines"):
+        read(tmp_path / name)
     assert grown() < 100
+
+
+def test_packed_json_of_segments_has_a_limited_number_of_values(tmp_path):
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(b"[" + b"[]," * 3_000_000 + b"{}]"))
+    with grown_mib() as grown, pytest.raises(SegmentFileError, match="more than 1,500,000 values"):
+        segments.read(tmp_path / "a.json.gz")
+    assert grown() < 100
+
+
+def test_json_lines_have_a_limited_number_of_columns(tmp_path):
+    lines = [json.dumps({f"{row}-{name}": 1 for name in range(3_000)}) for row in range(10)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    with pytest.raises(InvalidRequestError, match="more than 20,000 columns, from line 7 on"):
+        datasets.read(tmp_path / "a.jsonl")
+    (tmp_path / "b.jsonl").write_text("{" + ",".join(f'"{name}":1' for name in range(800_000)) + "}\n")
+    with pytest.raises(InvalidRequestError, match="line 1: the JSON has more than 1,500,000 values"):
+        datasets.read(tmp_path / "b.jsonl")
 
 
 @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])

@@ -12,10 +12,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from speechlab._pandas import pd
-from speechlab._untrusted import open_maybe_gzip
+from speechlab._untrusted import check_packed_text, load_json, open_maybe_gzip
 from speechlab.errors import InvalidRequestError
 from speechlab.tables._lines import split_csv_lines
 
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 
 _MAX_COLUMNS = 20_000
-_MAX_LINES = 200_000  # of a packed file; where it has more, each takes a packed byte at least
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _GUARD_MARK = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
 
@@ -95,10 +92,8 @@ def read_text(path: Path) -> str:
     """Text of a file: UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it; also with .gz."""
     with open_maybe_gzip(path) as stream:
         data = stream.read()
-    if path.suffix.lower() == ".gz" and data.count(b"\n") > (limit := max(_MAX_LINES, path.stat().st_size)):
-        raise ValueError(
-            f"it has more than {limit:,} lines, more than its packed bytes; if you trust it, unpack it first"
-        )
+    if path.suffix.lower() == ".gz":
+        check_packed_text(path.name, data, path.stat().st_size)
     wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         text = data.decode("utf-16" if wide else "utf-8-sig")
@@ -212,16 +207,20 @@ def _has_swallowed_lines(rows: pd.DataFrame, separator: str) -> bool:
 def parse_json_lines(text: str, faults: list[str] | None = None) -> list[Any]:
     """Return the objects of JSON Lines. With ``faults``, a malformed line costs itself, and is added to them."""
     rows = []
+    names: set[str] = set()
     # not at other line separators, which texts may contain
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         try:
-            row = orjson.loads(line)
+            row = load_json(line)
             fault = "" if isinstance(row, dict) else f"line {number:,} is no object"
-        except orjson.JSONDecodeError as error:
+        except ValueError as error:  # orjson's is one
             fault = f"line {number:,}: {error}"
         if not fault:
+            names.update(row)
+            if len(names) > _MAX_COLUMNS:
+                raise ValueError(f"it has more than {_MAX_COLUMNS:,} columns, from line {number:,} on")
             rows.append(row)
         elif faults is None:
             raise ValueError(fault)

@@ -15,8 +15,8 @@ from typing import Any
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, write_atomically
 from speechlab._pandas import pd
-from speechlab._untrusted import open_maybe_gzip
-from speechlab.errors import InvalidRequestError, SegmentFileError
+from speechlab._untrusted import check_packed_text, open_maybe_gzip
+from speechlab.errors import SegmentFileError
 from speechlab.segments._changes.captions import LINE_WIDTH, LINES, PACE, fits_in_caption, measure_width
 from speechlab.segments._changes.captions import captions as divide
 from speechlab.segments._files import annotators, nist, substation, subtitles, tables, ttml
@@ -215,7 +215,9 @@ def read(
             name = name[:-3]
         try:
             data = stream.read()
-        except InvalidRequestError as error:
+            if stream_is_packed:
+                check_packed_text(place.name, data, place.stat().st_size)
+        except ValueError as error:
             raise SegmentFileError(f"{place}: {error}", path=str(place)) from None
         except (OSError, EOFError, zlib.error) as error:
             if not stream_is_packed:
