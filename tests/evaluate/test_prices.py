@@ -31,7 +31,8 @@ def test_a_price_is_the_prices_of_a_budget():
     assert dict(price) == pytest.approx({"calls": 0.01, "characters": 15e-6, "audio_s": 0.0001})
     assert Budget(cost=1, prices=price).prices["audio_s"] == price["audio_s"]
     assert Price(**price.to_dict()) == price
-    for wrong in ({}, {"per_hour": -1}, {"per_hour": float("nan")}, {"per_hour": 1, "currency": ""}):
+    currencies = ({"per_hour": 1, "currency": name} for name in ("", "\x1b]0;x\x07", "U" * 21))
+    for wrong in ({}, {"per_hour": -1}, {"per_hour": float("nan")}, *currencies):
         with pytest.raises(InvalidRequestError):
             Price(**wrong)
 

@@ -17,6 +17,9 @@ _UNITS = {
     "per_million_tokens": ("tokens", 1_000_000),
 }
 
+# A currency stands in every cost of a page: it is a short name, never a text.
+_MAX_CURRENCY = 20
+
 
 @dataclass(frozen=True)
 class Price(Mapping[str, float]):
@@ -27,7 +30,7 @@ class Price(Mapping[str, float]):
         per_million_characters: Price of a million characters sent.
         per_million_tokens: Price of a million tokens read and written.
         per_call: Price of a call.
-        currency: The currency, as reports write it.
+        currency: The currency, as reports write it: printable, of at most 20 characters.
 
     Example:
         >>> dict(Price(per_hour=3600))
@@ -49,8 +52,10 @@ class Price(Mapping[str, float]):
             message = f"the price has no number; give {', '.join(f'{name}=' for name in _UNITS)} or several"
             raise InvalidRequestError(message, parameter="prices")
         currency: object = self.currency
-        if not isinstance(currency, str) or not currency.strip():
-            raise build_argument_error("currency", self.currency, "the name of a currency, such as 'USD'")
+        short = isinstance(currency, str) and currency.strip() and len(currency) <= _MAX_CURRENCY
+        if not (short and self.currency.isprintable()):
+            allowed = f"the name of a currency, such as 'USD', of at most {_MAX_CURRENCY} characters"
+            raise build_argument_error("currency", self.currency, allowed)
 
     def __getitem__(self, unit: str) -> float:
         for name, (amount, count) in _UNITS.items():
