@@ -27,7 +27,7 @@ VOICES = {
         ("kokoro", "jf_gongitsune", "友達と話しました。"),
         ("kokoro", "jf_nezumi", "海は青いです。"),
         ("kokoro", "jf_tebukuro", "雨が降るそうです。"),
-        ("kokoro", "jm_kumo", "映画を見ました。"),
+        ("kokoro", "jm_kumo", "新しい車を買いました。"),
         ("openjtalk", "mei", JA),
     ],
     "en": [
