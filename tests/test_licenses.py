@@ -35,7 +35,7 @@ def brought_along(extra: str) -> set[str]:
     return found - {"speechlab"}
 
 
-@pytest.mark.parametrize("extra", ["", "local"])
+@pytest.mark.parametrize("extra", ["toolkit", "local"])
 def test_every_package_is_listed(extra):
     listed = set(re.findall(r"^\| ([a-z0-9-]+) \|", LICENSES, re.MULTILINE))
     packages = brought_along(extra)

@@ -41,8 +41,13 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         message = f"module 'speechlab' has no attribute {name!r}"
         raise AttributeError(message)
-    home = import_module(_HOMES[name])
-    value = import_module(f"speechlab.{name}") if home is sys.modules[__name__] else getattr(home, name)
+    try:
+        home = import_module(_HOMES[name])
+        value = import_module(f"speechlab.{name}") if home is sys.modules[__name__] else getattr(home, name)
+    except ModuleNotFoundError as error:
+        from speechlab._require import explain_missing
+
+        raise explain_missing(error) from error
     globals()[name] = value
     _hooks.call_hooks_if_loaded()  # where a user has loaded pandas or polars in between
     return value

@@ -54,10 +54,16 @@ def get_package_version() -> str:
 
 @cache
 def get_text_dtype() -> pd.StringDtype[Any]:
-    """Return the dtype of texts in pandas 3, with NaN for a missing one; pandas 2.2 has another name for it."""
+    """Return the dtype of texts in pandas 3, with NaN for a missing one; pandas 2.2 has another name for it.
+
+    Without pyarrow, pandas keeps them as Python's own; they are equal to those of pyarrow.
+    """
+    from importlib.util import find_spec
+
     dtype: Any = pd.StringDtype
+    storage = "pyarrow" if find_spec("pyarrow") is not None else "python"
     try:
-        text_type: pd.StringDtype[Any] = dtype(storage="pyarrow", na_value=float("nan"))
+        text_type: pd.StringDtype[Any] = dtype(storage=storage, na_value=float("nan"))
     except TypeError:
         text_type = dtype("pyarrow_numpy")
     return text_type

@@ -10,8 +10,15 @@ from typing import Any
 
 from speechlab.errors import MissingDependencyError
 
+# What all but the core needs: services, sound, widgets, studies, figures and the command.
+_TOOLKIT = (
+    "IPython", "PIL", "anyio", "anywidget", "av", "filelock", "httpx2", "ipywidgets", "jiwer", "matplotlib",
+    "platformdirs", "psutil", "pyarrow", "pybase64", "pydantic", "rich", "sacrebleu", "soundfile", "soxr", "tqdm",
+    "traitlets", "typer", "websockets",
+)  # fmt: skip
 # Import name of each optional package, and the extra of speechlab that installs it.
 EXTRAS: dict[str, str] = {
+    **dict.fromkeys(_TOOLKIT, "toolkit"),
     "aiohttp": "fast",
     "ctranslate2": "local",
     "dask": "dask",
@@ -68,23 +75,29 @@ def require(module: str) -> ModuleType:
         top = module.partition(".")[0]
         if error.name is None or error.name.partition(".")[0] != top or top == "speechlab":
             raise  # a dependency of the package, or a module of speechlab: no extra installs it
-        extra = EXTRAS.get(top)
-        command = (
-            f"pip install 'speechlab[{extra}]' (in a checkout: pip install --editable '.[{extra}]')"
-            if extra
-            else f"pip install {top}"
-        )
-        text = f"this needs the package {top!r}, which is not installed; install it with: {command}"
-        missing_package = MissingDependencyError(text)
-        missing_package.name = top
-        raise missing_package from error
+        raise explain_missing(error) from error
+
+
+def explain_missing(error: ModuleNotFoundError) -> MissingDependencyError:
+    """Return the error that has the pip command, in place of Python's own."""
+    top = (error.name or "").partition(".")[0]
+    extra = EXTRAS.get(top)
+    command = (
+        f"pip install 'speechlab[{extra}]' (in a checkout: pip install --editable '.[{extra}]')"
+        if extra
+        else f"pip install {top}"
+    )
+    text = f"this needs the package {top!r}, which is not installed; install it with: {command}"
+    missing_package = MissingDependencyError(text)
+    missing_package.name = top
+    return missing_package
 
 
 class _LazyModule(ModuleType):
     """A module that is imported when one of its names is first used."""
 
     def __getattr__(self, name: str) -> Any:
-        value = getattr(import_module(self.__name__), name)
+        value = getattr(require(self.__name__), name)
         setattr(self, name, value)  # found at once from now on
         return value
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_number
 from speechlab._brief import shorten_tracebacks
 from speechlab._files import expand_user_path, read_regular_file, write_atomically
+from speechlab._formats import AudioFormat
 from speechlab._require import import_lazily
 from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
@@ -28,7 +29,6 @@ from speechlab.audio._samples import (
     resample,
     to_samples,
 )
-from speechlab.contract import AudioFormat
 from speechlab.errors import AudioError, UnsupportedAudioError
 from speechlab.remote import find_file_name, locate_file
 

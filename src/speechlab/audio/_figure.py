@@ -8,11 +8,11 @@ from __future__ import annotations
 from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from speechlab._require import import_lazily
+from speechlab._formats import CONTENT_TYPES, AudioFormat
+from speechlab._require import import_lazily, require
 from speechlab.audio._codec.encode import encode_small_opus
 from speechlab.audio._measure import compute_peaks, rms_dbfs
 from speechlab.audio._samples import Samples, count_channels, format_layout, mix_to_mono, resample
-from speechlab.contract import CONTENT_TYPES, AudioFormat
 from speechlab.display import Html, audio_figure, data_url
 from speechlab.errors import AudioError
 
@@ -104,6 +104,7 @@ def draw_waveform(samples: ArrayLike, *, width: int = 640, height: int = 72, sca
     if not (1 <= columns <= _MAX_PX and 1 <= rows <= _MAX_PX):
         raise AudioError(f"a picture of {columns} x {rows} pixels is not 1 to {_MAX_PX} on each side")
     coverage = _compute_coverage(compute_peaks(samples, columns), rows, line=float(scale))
+    require("PIL")
     from PIL import Image
 
     picture = Image.fromarray(np.rint(coverage * (_SHADES - 1)).astype(np.uint8), mode="P")

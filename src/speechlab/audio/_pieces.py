@@ -12,14 +12,14 @@ from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab._files import open_regular_file
-from speechlab._require import import_lazily
+from speechlab._formats import AudioFormat
+from speechlab._require import import_lazily, require
 from speechlab.audio._clip import AudioClip
 from speechlab.audio._codec.containers import check_same_layout
 from speechlab.audio._codec.decode import read_file_blocks, read_part_blocks
 from speechlab.audio._codec.layout import detect_sound_layout
 from speechlab.audio._recordings import require_recording
 from speechlab.audio._samples import StreamResampler, mix_to_mono, to_pcm16
-from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError
 from speechlab.remote import hide_secrets, is_remote, locate_file
 
@@ -120,6 +120,7 @@ def open_sound(source: bytes | str | os.PathLike[str]) -> Iterator[OpenSound]:
     Raises:
         AudioDecodeError: It cannot be read, or is not complete.
     """
+    require("soundfile")
     import soundfile
 
     name = "the recording" if isinstance(source, bytes) else str(hide_secrets(source))
@@ -169,6 +170,7 @@ def _find_layout(path: Path, _size: int, _changed: int) -> SoundLayout:
 
 def _open_single_stream(path: Path | None, data: Bytes, layout: SoundLayout) -> soundfile.SoundFile | None:
     """Return the file for libsndfile; None if it has several streams, or one of unknown length."""
+    require("soundfile")
     import soundfile
 
     part = layout.parts[0]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike
 
-    from speechlab.contract import AudioFormat
+    from speechlab._formats import AudioFormat
 else:
     np = import_lazily("numpy")
 

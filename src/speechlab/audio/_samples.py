@@ -6,8 +6,8 @@ import operator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from speechlab._arguments import to_int_if_whole_rate
-from speechlab._require import import_lazily
-from speechlab.contract import AudioFormat
+from speechlab._formats import AudioFormat
+from speechlab._require import import_lazily, require
 from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ def resample(samples: ArrayLike, from_hz: int, to_hz: int) -> NDArray[np.float32
     checked = to_samples(samples)
     if source == target or len(checked) == 0:
         return checked
+    require("soxr")
     import soxr
 
     return to_samples(soxr.resample(checked, source, target, quality=_QUALITY))
@@ -184,6 +185,7 @@ class StreamResampler:
         self._finished = False
         self._stream: Any = None
         if source != target:
+            require("soxr")
             import soxr
 
             self._stream = soxr.ResampleStream(source, target, 1, dtype="float32", quality=_QUALITY)

@@ -26,7 +26,12 @@ def main() -> None:
         return
     # Imports make many objects that stay: the search for garbage among them takes an eighth of a short command.
     gc.set_threshold(50_000)
-    from speechlab.cli._app import run
+    try:
+        from speechlab.cli._app import run
+    except ModuleNotFoundError as error:
+        from speechlab._require import explain_missing
+
+        raise SystemExit(f"Error: {explain_missing(error)}") from None
 
     run()
 

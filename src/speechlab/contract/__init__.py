@@ -8,6 +8,7 @@ of a client or the work of an engine.
 from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
+from speechlab._formats import CONTENT_TYPES, DEFAULT_SAMPLE_RATE, AudioFormat
 from speechlab.contract._base import (
     CONTRACT_VERSION,
     REALTIME_PATH,
@@ -37,9 +38,7 @@ from speechlab.contract._errors import (
 )
 from speechlab.contract._formats import (
     CONCURRENCY_HEADER,
-    CONTENT_TYPES,
     CORRELATION_ID_MAX_CHARS,
-    DEFAULT_SAMPLE_RATE,
     INPUT_FORMATS,
     INTERIM_HEADER,
     LIMITS,
@@ -47,7 +46,6 @@ from speechlab.contract._formats import (
     TRANSLATES_HEADER,
     WS_MESSAGE_MAX_BYTES,
     WS_READ_MAX_BYTES,
-    AudioFormat,
     AudioTransport,
     Gender,
     Language,

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Self
 from pydantic import Field
 
 from speechlab._arguments import check_text as check_is_text
+from speechlab._formats import DEFAULT_SAMPLE_RATE, AudioFormat
 from speechlab.contract._base import ReplyModel, RequestModel
-from speechlab.contract._formats import DEFAULT_SAMPLE_RATE, LIMITS, AudioFormat
+from speechlab.contract._formats import LIMITS
 from speechlab.errors import InvalidRequestError
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
+from speechlab._require import require
 from speechlab._untrusted import check_packed_text, load_json, open_maybe_gzip
 from speechlab.errors import InvalidRequestError
 from speechlab.tables._lines import split_csv_lines
@@ -289,6 +290,7 @@ def check_table_path(path: Path) -> None:
 
 def read_column_names(path: Path) -> tuple[Any, ...]:
     """Return the names of a file's columns; for JSON Lines, those in its first lines."""
+    require("pyarrow")
     import pyarrow.parquet as pq
 
     with _translate_read_errors(path):
@@ -371,6 +373,7 @@ def _translate_read_errors(path: Path) -> Iterator[None]:
 
 
 def _read_parquet_batches(path: Path, rows: int) -> Iterator[pa.Table]:
+    require("pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -389,6 +392,7 @@ def _list_parquet_files(folder: Path) -> list[Path]:
 
 def _open_dataset(folder: Path) -> Any:
     """A folder as an Arrow dataset, with the columns that the names of its folders define (``language=ja``)."""
+    require("pyarrow")
     import pyarrow as pa
     import pyarrow.dataset as ds
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._files import check_is_regular_file
+from speechlab._require import require
 from speechlab._untrusted import check_unpacked_size, compute_max_unpacked
 from speechlab.errors import InvalidRequestError
 
@@ -32,6 +33,7 @@ def check_parquet_unpacked_size(source: Path | bytes) -> None:
         InvalidRequestError: The table exceeds the limit of :func:`speechlab._untrusted.compute_max_unpacked`.
         OSError, ValueError: It is no Parquet file; most errors of Arrow are of these kinds.
     """
+    require("pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

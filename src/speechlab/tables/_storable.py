@@ -20,6 +20,7 @@ import orjson
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
+from speechlab._require import require
 from speechlab.audio import AudioClip, FileSegment, unify_recording
 from speechlab.errors import SpeechLabError
 from speechlab.tables._parquet import check_parquet_unpacked_size
@@ -50,6 +51,7 @@ def to_storable(frame: pd.DataFrame) -> pd.DataFrame:
 
 def to_arrow_table(frame: pd.DataFrame) -> pa.Table:
     """Return a table as an Arrow table that can be written. Its metadata has the labels of the columns."""
+    require("pyarrow")
     import pyarrow as pa
 
     table = pa.Table.from_pandas(to_storable(frame))
@@ -82,6 +84,7 @@ def to_parquet_bytes(frame: pd.DataFrame) -> bytes:
 
 def read_stored_table(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Read a table that :func:`to_parquet_bytes` wrote, with its original column labels."""
+    require("pyarrow")
     import pyarrow.parquet as pq
 
     check_parquet_unpacked_size(Path(path))
@@ -213,6 +216,7 @@ def _list_form_builders(column: pd.Series[Any]) -> list[Callable[[], pd.Series[A
 
 def _is_lossless_column(column: pd.Series[Any]) -> bool:
     """Return whether a file keeps a column without loss: from its type if that decides, otherwise by a trial."""
+    require("pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

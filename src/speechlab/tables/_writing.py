@@ -13,6 +13,7 @@ import orjson
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab._require import require
 from speechlab.tables._files import TableFormat, escape_frame_formulas
 from speechlab.tables._storable import cell_to_text, to_arrow_table
 
@@ -31,6 +32,7 @@ def write_table(
     about: Mapping[bytes, bytes],
 ) -> None:
     """Write a table piece by piece, few in memory; many pieces are read twice, for their types and their rows."""
+    require("pyarrow")
     import pyarrow.parquet as pq
 
     few = [to_arrow_table(frame) for frame in parts()] if pieces <= _MAX_PIECES_IN_MEMORY else None

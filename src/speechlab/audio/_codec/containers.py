@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from speechlab.contract import AudioFormat
+from speechlab._formats import AudioFormat
 from speechlab.errors import AudioDecodeError, UnsupportedAudioError
 
 if TYPE_CHECKING:

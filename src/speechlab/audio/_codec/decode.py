@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from speechlab._require import import_lazily
+from speechlab._formats import AudioFormat
+from speechlab._require import import_lazily, require
 from speechlab.audio._codec.containers import check_same_layout
 from speechlab.audio._codec.layout import detect_sound_layout
 from speechlab.audio._samples import MAX_CHANNELS, MAX_RATE_HZ, MIN_RATE_HZ, Samples, to_samples
-from speechlab.contract import AudioFormat
 from speechlab.errors import AudioDecodeError, AudioError, AudioLimitError
 
 if TYPE_CHECKING:
@@ -208,6 +208,7 @@ def _find_total(layout: SoundLayout, data: bytes, blocks: _Blocks, least: int) -
 
 def _read_frame_count(part: SoundPart, data: bytes, source_format: AudioFormat) -> int | None:
     """Return the number of frames of a stream by its headers; it may be wrong."""
+    require("soundfile")
     import soundfile
 
     if part.frames is None and source_format is not AudioFormat.MP3:
@@ -236,6 +237,7 @@ def read_part_blocks(
     Raises:
         AudioDecodeError: The stream is damaged, or shorter than it says.
     """
+    require("soundfile")
     import soundfile
 
     if source_format is not AudioFormat.MP3:
@@ -270,6 +272,7 @@ def _iter_and_check_frame_count(
 
 
 def _read_blocks(file: soundfile.SoundFile) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    require("soundfile")
     import soundfile
 
     # Never without a count: a forged total would request any amount of memory.
@@ -286,6 +289,7 @@ def _read_blocks(file: soundfile.SoundFile) -> Iterator[tuple[int, NDArray[np.fl
 def _read_blocks_with_av(
     part: SoundPart, data: Bytes, source_format: AudioFormat
 ) -> Iterator[tuple[int, NDArray[np.float32]]]:
+    require("av")
     import av
 
     left, name = part.frames, source_format.upper()
@@ -314,6 +318,7 @@ def _read_blocks_with_av(
 
 def _join_frames(frames: Iterable[Any]) -> Iterator[tuple[int, NDArray[np.float32]]]:
     """Yield the rate and a block of many frames of PyAV, which are too short for work on each."""
+    require("av")
     import av
 
     queue = av.AudioFifo()

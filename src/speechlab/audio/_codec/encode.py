@@ -16,9 +16,9 @@ from io import BytesIO
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from speechlab._require import import_lazily
+from speechlab._formats import DEFAULT_SAMPLE_RATE, AudioFormat
+from speechlab._require import import_lazily, require
 from speechlab.audio._samples import Samples, check_rate, count_channels, parse_format, to_pcm16, to_samples
-from speechlab.contract import DEFAULT_SAMPLE_RATE, AudioFormat
 from speechlab.errors import AudioError, UnsupportedAudioError
 
 if TYPE_CHECKING:
@@ -212,6 +212,7 @@ class _AvEncoder(StreamEncoder):
 
     def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002 - the contract's name
         super().__init__(format, sample_rate, channels)
+        require("av")
         import av
 
         self._sink = _Sink()
@@ -255,6 +256,7 @@ class _VorbisEncoder(StreamEncoder):
 
     def __init__(self, format: AudioFormat, sample_rate: int, channels: int) -> None:  # noqa: A002 - the contract's name
         super().__init__(format, sample_rate, channels)
+        require("soundfile")
         import soundfile
 
         self._sink = _SeekableSink()
@@ -317,6 +319,7 @@ def encode_blocks(
 
 def encode_small_opus(samples: Samples) -> bytes:
     """Encode speech at 24 kHz at the lowest rate that suffices to judge it: Opus in Ogg, 13 kbit/s a channel."""
+    require("av")
     import av
 
     channels = count_channels(samples)
@@ -357,6 +360,7 @@ def _build_empty_flac(sample_rate: int, channels: int) -> bytes:
 def _encode_with_soundfile(
     blocks: Iterable[NDArray[Any]], sample_rate: int, channels: int, kind: tuple[str, str]
 ) -> bytes:
+    require("soundfile")
     import soundfile
 
     (container, subtype), buffer = kind, BytesIO()

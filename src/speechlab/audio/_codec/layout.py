@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from speechlab._formats import AudioFormat
 from speechlab.audio._codec.containers import SoundPart, detect_format, skip_tags
 from speechlab.audio._codec.flac import find_flac_streams
 from speechlab.audio._codec.mpeg import find_mp3_streams
 from speechlab.audio._codec.ogg import find_ogg_streams
 from speechlab.audio._codec.riff import find_wav_streams
-from speechlab.contract import AudioFormat
 
 if TYPE_CHECKING:
     from speechlab.audio._codec.containers import Bytes

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
+from speechlab._formats import CONTENT_TYPES, AudioFormat
 from speechlab.contract._errors import RealtimeCode
-from speechlab.contract._formats import CONTENT_TYPES, CORRELATION_ID_MAX_CHARS, AudioFormat, AudioTransport
+from speechlab.contract._formats import CORRELATION_ID_MAX_CHARS, AudioTransport
 from speechlab.contract._realtime.messages import (
     AudioStart,
     ServiceMessage,

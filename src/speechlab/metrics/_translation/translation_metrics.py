@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 import numpy as np
 
 from speechlab._arguments import to_column_names
+from speechlab._require import require
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.metrics._alignment.units import choose_unit
 from speechlab.metrics._inputs import check_choice, check_named_functions
@@ -34,6 +35,7 @@ def build_metrics(
     names: Sequence[str], tokenize: str, options: Mapping[str, Mapping[str, Any]] | None, *, single: bool
 ) -> dict[str, Any]:
     """Sacrebleu's metrics by their names."""
+    require("sacrebleu")
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER

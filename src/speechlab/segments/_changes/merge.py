@@ -20,7 +20,6 @@ import numpy as np
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
 from speechlab.audio import compute_merged_span_indices, compute_missing_pre_roll, widen_spans
-from speechlab.contract import RecognitionRequest
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.extent import (
     Extent,
@@ -287,6 +286,8 @@ def from_speech(
         "speech_pad_ms": speech_pad_ms,
         "min_segment_duration": min_segment_duration,
     }
+    from speechlab.contract import RecognitionRequest  # pydantic, which nothing else here needs
+
     RecognitionRequest.parse({"audio": "AAAA", "vad": "segments", **parameters})
     checked = frame(speech)
     (spans,), files = to_stretches([checked])

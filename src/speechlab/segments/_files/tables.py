@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from speechlab._pandas import pd
+from speechlab._require import require
 from speechlab.errors import SegmentError, SegmentFileError
 from speechlab.segments._convert import from_seglst, parse_seglst_entry, to_seglst
 from speechlab.segments._files.source import Row, Sink, SourceFile, get_column_or_empty
@@ -143,6 +144,7 @@ def _format_column_cells(table: pd.DataFrame, name: Any) -> list[str]:
 
 def read_parquet(source: SourceFile) -> pd.DataFrame:
     """Read Parquet."""
+    require("pyarrow")
     from pyarrow import ArrowException
 
     try:
@@ -156,6 +158,7 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
 
 def write_parquet_group(table: pd.DataFrame, sink: Sink) -> str:
     """Write Parquet: all columns, exactly, a group of rows for each piece. The first piece sets the types."""
+    require("pyarrow")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
