@@ -65,6 +65,7 @@ class FaultServer:
     port: int = 0
     active: int = 0
     most_active: int = 0
+    connections: int = 0
 
     @property
     def base_url(self):
@@ -75,6 +76,7 @@ class FaultServer:
         self.requests.clear()
 
     async def handle(self, reader, writer):
+        self.connections += 1
         try:
             while await self._one(reader, writer):
                 pass

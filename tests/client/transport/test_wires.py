@@ -140,15 +140,6 @@ def test_a_header_may_be_long(server, lab, http):
     assert translate(lab) == "Hello"
 
 
-def test_an_answer_with_bytes_behind_its_end_is_not_paid_for_twice(server, http):
-    server.script(http.reply(body=TRANSLATED) + b"junk")
-    fast = Client(server.base_url, api_key=http.KEY, transport="aiohttp")
-    with fast, pytest.raises(APIConnectionError, match="Bad status line") as caught:
-        translate(fast)
-    assert caught.value.possibly_metered
-    assert len(server.requests) == 1
-
-
 def test_headers_that_come_twice_are_joined(server, lab, http):
     twice = http.reply(X_Note="a").replace(b"X-Note: a", b"X-Note: a\r\nx-note: b")
     server.script(twice)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
+import sys
 import weakref
 from contextlib import aclosing
 from functools import lru_cache, partial
@@ -15,11 +17,15 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.payload import Payload
 from yarl import URL
 
 from speechlab.client._closable import close_soon
 from speechlab.client._transport.http import (
+    CLOSED_IN_HEAD,
+    HEAD_END,
     KEEPALIVE_S,
     LibraryReply,
     RequestAttempt,
@@ -38,8 +44,9 @@ from speechlab.client._transport.wire_errors import (
 from speechlab.errors import ConfigurationError, SpeechLabError
 
 if TYPE_CHECKING:
+    import socket
+
     from aiohttp.abc import AbstractStreamWriter
-    from aiohttp.client_proto import ResponseHandler
 
     from speechlab.client._operations.call import Body
     from speechlab.client._settings.settings import Settings
@@ -50,8 +57,8 @@ _SLICE = 1 << 18
 _AT_ONCE = 1 << 15
 # Bytes of a header's line, which the other wire accepts, too; the library's limit of 8 KiB is too low for gateways.
 _HEADER_LINE = 1 << 16
-# Seconds without a call after which a new call first looks for connections that were closed meanwhile.
-_IDLE_S = 0.5
+# Interim replies in one packet, more than any service sends.
+_HEADS = 16
 
 
 class _Upload(Payload):
@@ -131,17 +138,9 @@ class AiohttpWire(Wire):
         self._proxy_headers, self._proxy_options = _build_proxy_options(self.proxy, settings.base_url)
         self._loop = asyncio.get_running_loop()
         self._session = _open_session(settings)
-        self._used_at = self._loop.time()
         self._let_go = weakref.finalize(self, _release_session, self._session, self._loop, os.getpid())
 
     async def _send_request(self, attempt: RequestAttempt) -> LibraryReply:
-        # A loop that has not run for a while, as between the cells of a notebook, does not know yet which idle
-        # connections the service has closed: the first turn reads the sockets, the second one processes the result.
-        now = self._loop.time()
-        if now - self._used_at > _IDLE_S:
-            await asyncio.sleep(0)
-            await asyncio.sleep(0)
-        self._used_at = now
         call = attempt.call
         upload = None if call.body is None else _Upload(call.body, attempt)
         try:
@@ -171,9 +170,9 @@ class AiohttpWire(Wire):
         if isinstance(error, aiohttp.ClientHttpProxyError):
             text, status = f"{error.status} {text}", error.status
         connecting = isinstance(error, (aiohttp.ClientHttpProxyError, aiohttp.ClientConnectorError))
+        malformed = not connecting and isinstance(error, aiohttp.ClientResponseError)
         failure = self._build_connection_error(error, text, sent=sent, connecting=connecting, status=status)
-        # A reply that is no HTTP, or has bytes behind its end, came: the work was done, and would be paid for again.
-        failure.final |= sent and not connecting and isinstance(error, aiohttp.ClientResponseError)
+        failure.final |= malformed and attempt.is_counted
         return failure
 
     async def close(self) -> None:
@@ -201,12 +200,55 @@ def _build_timeout(connect_s: float, read_s: float | None) -> aiohttp.ClientTime
     return aiohttp.ClientTimeout(connect=connect_s, sock_read=read_s, ceil_threshold=float("inf"))
 
 
+class _Connection(ResponseHandler):
+    """A connection whose replies go to the calls that they belong to, whatever the service sends behind them."""
+
+    _in_head = False
+    """Whether the head of a reply has begun, and is not whole."""
+
+    def data_received(self, data: bytes) -> None:
+        # A packet with bytes behind the end of a reply fails as a whole: the reply's head has to be there before.
+        for _ in range(_HEADS):
+            if not data or (self._payload is not None and not self._payload.is_eof()):
+                break
+            head = HEAD_END.search(data)
+            self._in_head = head is None
+            if head is None or head.end() == len(data) or self.exception() is not None:
+                break
+            super().data_received(data[: head.end()])
+            data = data[head.end() :]
+        super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        if self._in_head:  # the library says that there is no reply
+            self.set_exception(HttpProcessingError(message=CLOSED_IN_HEAD))
+        super().connection_lost(exc)
+
+    def is_connected(self) -> bool:
+        """Return whether a request can be sent: what came before it is no reply to it, but a surplus, or an end."""
+        transport = self.transport
+        if transport is None or transport.is_closing() or self.should_close or self._in_head:
+            return False
+        # The loop may not have read it yet: it stands still between the cells of a notebook.
+        return not _is_readable(transport.get_extra_info("socket"))
+
+
+def _is_readable(connection: socket.socket) -> bool:
+    """Return whether a socket has something to read, or an end."""
+    if sys.platform == "win32":
+        return bool(select.select([connection], [], [], 0)[0])
+    poll = select.poll()  # select knows the first 1,024 files alone
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 class _Connector(aiohttp.TCPConnector):
     """A connector that looks at the peer of a new connection, and does not warn of unclosed ones."""
 
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
         self._settings = settings
+        self._factory = partial(_Connection, loop=self._loop)  # type: ignore[assignment]  # partial is invariant
 
     async def _create_connection(self, *arguments: Any) -> ResponseHandler:
         connection = await super()._create_connection(*arguments)

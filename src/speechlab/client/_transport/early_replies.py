@@ -1,7 +1,8 @@
-"""A transport of httpx2 for services that answer before they have the whole body, as those that refuse its length.
+"""A transport of httpx2 for services that answer early, or more than once.
 
-Such a service closes the connection, whose writing then fails, and its answer would be lost: httpx2 reads only once
-all is written. So it is read while large pieces are written. This module is imported on demand.
+A service that refuses the length of a body closes the connection, whose writing then fails, and its answer would be
+lost: httpx2 reads only once all is written. So it is read while large pieces are written. And what has come before a
+request is sent is no reply to it, so that such a connection is not used. This module is imported on demand.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 import httpcore2
 import httpx2
 
+from speechlab.client._transport.http import CLOSED_IN_HEAD, HEAD_END
+
 if TYPE_CHECKING:
     import ssl
 
@@ -23,6 +26,8 @@ _READ = 1 << 16
 _MOST_EARLY = 1 << 20
 _GRACE_S = 0.1
 """Seconds for an answer that has arrived to be read."""
+_TURNS = 4
+"""Turns of the event loop after which what lies in buffers has been read."""
 _INTERIM = re.compile(rb"HTTP/1\.\d 1\d\d.*?\r\n\r\n", re.DOTALL)
 _INTERIM_START = re.compile(rb"HTTP/1\.\d 1")
 
@@ -61,14 +66,29 @@ class _EarlyReadStream(httpcore2.AsyncNetworkStream):
     def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
         self._stream = stream
         self._early = b""
+        self._in_head = False
+        """Whether a reply is expected, and its head not whole."""
+        self._answered = False
+        """Whether something was read since the last request, so that the next writing begins another one."""
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109 - as above
         if self._early:
             data, self._early = self._early[:max_bytes], self._early[max_bytes:]
-            return data
-        return await self._stream.read(max_bytes, timeout)
+        else:
+            data = await self._stream.read(max_bytes, timeout)
+        if self._in_head:
+            if not data and self._answered:
+                raise httpcore2.RemoteProtocolError(CLOSED_IN_HEAD)  # the library says that there is no reply
+            self._in_head = HEAD_END.search(data) is None
+        self._answered = True
+        return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as above
+        if self._answered:
+            if await self._has_surplus():
+                raise httpcore2.ConnectionNotAvailable  # the pool takes another connection
+            self._answered = False
+        self._in_head = True
         if len(buffer) < _LARGE:
             await self._stream.write(buffer, timeout)
             return
@@ -93,6 +113,21 @@ class _EarlyReadStream(httpcore2.AsyncNetworkStream):
                     return
         finally:
             await _end_tasks(reading, writing)
+
+    async def _has_surplus(self) -> bool:
+        """Return whether something came that nobody asked for, such as a second reply, or an end."""
+        if self._early:
+            return True
+        # Not all of it can be seen at the socket: layers below have buffers, TLS one of its own.
+        reading = asyncio.ensure_future(self._stream.read(1))
+        try:
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
+                if reading.done():
+                    return True
+            return False
+        finally:
+            await _end_tasks(reading)
 
     async def _read_early(self) -> bytes:
         """Read, and keep what comes for the next reader."""

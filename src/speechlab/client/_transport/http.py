@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -37,9 +38,12 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
 
 T = TypeVar("T")
-# Seconds for which an idle connection is kept.
 _LARGE_BODY = 1 << 20
+# Seconds for which an idle connection is kept.
 KEEPALIVE_S = 20.0
+# The end of a reply's head, which may begin in the packet before.
+HEAD_END = re.compile(rb"(?:^|\n)\r?\n")
+CLOSED_IN_HEAD = "the connection was closed within the head of the reply"
 # Maximum of cached addresses.
 _URLS = 100
 
@@ -67,6 +71,11 @@ class RequestAttempt:
     def sent(self) -> bool:
         """Whether the request was sent in full."""
         return self.at is not None
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether whatever came in reply shows that the work was done, which would be paid for again."""
+        return self.sent and not self.call.free
 
     @property
     def broke_off(self) -> bool:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from speechlab.client._settings.settings import Settings
 
 T = TypeVar("T")
+# What the library says of a connection that ended before the head of a reply was whole.
+_NO_REPLY = "Server disconnected without sending a response."
 
 
 async def _iterate_upload(
@@ -93,7 +95,8 @@ class HttpxReply(LibraryReply):
         if self._body is not None:
             return await anext(self._body, None)
         response = self._response
-        self._body = response.aiter_bytes() if response.is_stream_consumed else response.aiter_raw()
+        # The stream of the library ends without closing, so that the connection can be looked at before it is reused.
+        self._body = response.aiter_bytes() if response.is_stream_consumed else aiter(response.stream)  # type: ignore[arg-type]  # of an asynchronous transport
         return await _await_and_collect_generators(self._generators, partial(anext, self._body, None))
 
     async def close(self) -> None:
@@ -101,9 +104,23 @@ class HttpxReply(LibraryReply):
             with suppress(Exception):  # a connection that breaks while closing is closed
                 await generator.aclose()
         try:
+            if not self._response.is_closed:
+                await _give_up_surplus(self._response)
             await self._response.aclose()
         except Exception as error:  # noqa: BLE001 - a connection that breaks while closing is closed
             strip_traceback(error)
+
+
+async def _give_up_surplus(response: httpx2.Response) -> None:
+    """Let a connection with bytes behind its reply be closed: the next call would take them for its own."""
+    stream: Any = response.stream
+    try:
+        protocol = stream._httpcore_stream._stream._connection._h11_state  # noqa: SLF001 - the library has no other way
+        if protocol.trailing_data[0]:
+            protocol.send_failed()
+    except AttributeError:  # a transport of another kind, or another version of the library
+        if (connection := response.extensions.get("network_stream")) is not None:
+            await connection.aclose()
 
 
 class HttpxWire(Wire):
@@ -174,9 +191,11 @@ class HttpxWire(Wire):
             code = text.partition(" ")[0]
             status = int(code) if code.isdecimal() and len(code) == 3 else 0
         connecting = isinstance(error, (httpx2.ProxyError, httpx2.ConnectError))
-        return self._build_connection_error(
-            error, text, sent=reading or attempt.sent, connecting=connecting, status=status
-        )
+        malformed = isinstance(error, httpx2.RemoteProtocolError) and text != _NO_REPLY
+        sent = reading or attempt.sent
+        failure = self._build_connection_error(error, text, sent=sent, connecting=connecting, status=status)
+        failure.final |= malformed and attempt.is_counted
+        return failure
 
     async def close(self) -> None:
         await super().close()
