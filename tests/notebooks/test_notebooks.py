@@ -1,4 +1,4 @@
-"""The notebooks as they are kept, on the real service, and in replay without a network: always the same."""
+"""The notebooks as they are kept, and in replay from their records, without a network: always the same."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import re
 
 import pytest
 
-import speechlab as sl
-from support.clients import KEY
-from support.notebooks import ASKED, NOTEBOOKS, VARIES, kernel, scrubbed, told
+from support.notebooks import AGAIN, NOTEBOOKS, kernel, told
 
 MOST_BYTES = 300_000
 MOST_LINES = 10
@@ -49,114 +47,48 @@ def test_a_notebook_asks_and_answers(path):
 
 
 @pytest.fixture(scope="module")
-def on_the_service():
-    with kernel() as shared:
-        yield shared
+def shared():
+    with kernel() as started:
+        yield started
 
 
-@pytest.fixture(scope="module")
-def without_a_network():
-    with kernel() as shared:
-        yield shared
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory):
-    """One for all notebooks: what an earlier one has asked is not asked again."""
-    return tmp_path_factory.mktemp("notebooks") / "store"
-
-
-@pytest.fixture(scope="module")
-def sounds_as_recorded(live_service):
-    """Whether the engines make and read the very sound here that the first notebook was kept with.
-
-    Processors, and numbers of threads, round differently: one makes 76,250 frames of a text, another 76,626, and a
-    recognizer then returns another word. Elsewhere the kinds of all outputs are compared, and the words with those of the replay.
-    """
-    kept = read(NOTEBOOKS[0])
-    frames = next(int(m[1]) for m in re.finditer(r"\(\((\d+),\), 24000", str(kept.cells)))
-    text = next(m[1] for m in re.finditer(r"Transcript\(text='([^']+)'", str(kept.cells).replace("\\'", "'")))
-    with sl.Client(base_url=live_service.base_url, api_key=KEY) as lab:
-        clip = lab.synthesize("今日は良い天気ですね。散歩に行きましょう。", voice="jf_tebukuro")
-        return (clip.frames, lab.transcribe(clip).text) == (frames, text)
-
-
-def _kinds(notebook):
-    """Return the source of each cell with the kinds of its outputs."""
-    return [
-        (cell.source, [sorted(output.get("data", ())) for output in cell.outputs])
-        for cell in notebook.cells
-        if cell.cell_type == "code"
-    ]
-
-
-@pytest.mark.engines
-@pytest.mark.timeout(900)
+@pytest.mark.slow
 @each
-def test_a_notebook_shows_what_is_kept_on_the_service_and_in_replay(
-    path, tmp_path, store, live_service, on_the_service, without_a_network, sounds_as_recorded
-):
-    where = {"SPEECHLAB_BASE_URL": live_service.base_url, "SPEECHLAB_API_KEY": KEY}
-    live = on_the_service.run(
-        path, tmp_path / "live", SPEECHLAB_STORE=str(store), SPEECHLAB_MODE="auto", **where
-    )
-    if sounds_as_recorded:
-        assert told(scrubbed(live)) == told(read(path))
-    else:
-        assert _kinds(scrubbed(live)) == _kinds(read(path))
-    # published with its store, it runs again without a service, a key or a network: the sounds are the same, too
-    nothing = {
-        "SPEECHLAB_BASE_URL": "",
-        "SPEECHLAB_API_KEY": "",
-        "SPEECHLAB_STATE_DIR": str(tmp_path / "state"),
-    }
-    again = without_a_network.run(
-        path, tmp_path / "again", SPEECHLAB_STORE=str(store), SPEECHLAB_MODE="replay", **nothing
-    )
-    assert _outputs(live) == _outputs(again)
-    assert not (tmp_path / "state").exists()
-    assert _tables(tmp_path / "live") == _tables(tmp_path / "again")
+def test_a_notebook_shows_in_a_replay_what_is_kept(path, tmp_path, shared):
+    """What is kept was shown by the real service, as its record was: ``poe notebooks`` writes both."""
+    assert told(shared.replay(path, tmp_path), replayed=True) == told(read(path), replayed=True), AGAIN
 
 
-def _outputs(notebook):
-    """What cells have shown, but for measured times, and for what was asked of the service."""
-    return [
-        cell.outputs
-        for cell in scrubbed(notebook).cells
-        if cell.cell_type == "code" and not {VARIES, ASKED} & set(cell.metadata.get("tags", ()))
-    ]
+@pytest.mark.slow
+def test_a_notebook_that_asks_what_is_not_recorded_fails_and_says_how_to_record_it(tmp_path, shared):
+    import nbformat
+
+    cells = ["import speechlab as sl\nlab = sl.connect()", "lab.synthesize('Never asked.', voice='heart')"]
+    new = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbformat.write(new, tmp_path / "01-quickstart.ipynb")
+    with pytest.raises(AssertionError, match=r"(?s)poe notebooks 01\n.*this synthesize call is not in"):
+        shared.replay(tmp_path / "01-quickstart.ipynb", tmp_path / "again")
 
 
-def _tables(folder):
-    """The files that a notebook has written, but for pages and records, which have dates.
-
-    Where a result came from, the service or the store, stands in the column ``status``.
-    """
-    return {
-        str(path.relative_to(folder)): re.sub(rb",ok,", b",cached,", path.read_bytes())
-        for path in folder.rglob("*")
-        if path.is_file() and path.name not in {"record.json", "report.html"} and path.suffix != ".parquet"
-    }
+BATCH = (
+    "import pandas as pd, speechlab as sl\nlab = sl.Client({base_url!r}, api_key={api_key!r})",
+    "frame = pd.DataFrame({{'text': ['One.', '', 'Two.'], 'voice': 'heart'}})",
+    "frame.speech.synthesize(lab, store='kept');",
+    "preview = sl.widgets.BatchPreview()\npreview",
+    "frame.speech.synthesize(lab, store='kept', repeat=1, progress=preview);",
+    "frame.speech.synthesize(lab, store='kept', repeat=2, progress=preview);",
+)
 
 
 @pytest.mark.engines
-@pytest.mark.timeout(300)
-def test_how_a_batch_went_is_kept_without_widgets(tmp_path, live_service, monkeypatch):
+def test_how_a_batch_went_is_kept_without_widgets(tmp_path, live_service):
     import nbformat
-    from nbclient import NotebookClient
 
-    monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
-    monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
-    cells = (
-        "import pandas as pd, speechlab as sl\nlab = sl.connect()",
-        "frame = pd.DataFrame({'text': ['One.', '', 'Two.'], 'voice': 'heart'})",
-        "frame.speech.synthesize(lab, store='kept');",
-        "preview = sl.widgets.BatchPreview()\npreview",
-        "frame.speech.synthesize(lab, store='kept', repeat=1, progress=preview);",
-        "frame.speech.synthesize(lab, store='kept', repeat=2, progress=preview);",
-    )
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, timeout=200, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    cells = [cell.format(base_url=live_service.base_url, api_key=live_service.api_key) for cell in BATCH]
+    written = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    nbformat.write(written, tmp_path / "batch.ipynb")
+    with kernel() as own:
+        notebook = own.run(tmp_path / "batch.ipynb", tmp_path / "work")
     (bar,) = [output for output in notebook.cells[2].outputs if "data" in output]  # and a failed row is told
     assert "2 of 2 calls · 1 failed" in bar["data"]["text/plain"]
     (left,) = notebook.cells[3].outputs

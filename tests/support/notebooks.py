@@ -1,6 +1,7 @@
 """The notebooks of ``notebooks/``: executed in one kernel, and saved without what is of one run alone.
 
-Run by ``poe notebooks``, which executes them on the embedded service and saves their outputs.
+Run by ``poe notebooks``, which executes them on the embedded service, saves their outputs, and keeps what they asked
+as their records, from which the tests replay them. ``poe notebooks 03`` does so for those that begin with 03.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import re
 import sys
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -21,6 +22,7 @@ VARIES = "varies"
 """Tag of a cell whose outputs each execution has of its own: measured times, and how far something had come."""
 ASKED = "asked"
 """Tag of a cell that shows what the service was asked for: in a replay, nothing."""
+AGAIN = "execute it anew, and look at what has changed: poe notebooks"
 _BEFORE = """
 get_ipython().reset()
 import os, sys, warnings
@@ -82,7 +84,7 @@ class Kernel:
         import nbformat  # their import takes seconds, and every worker collects the tests
         from nbclient import NotebookClient
 
-        folder.mkdir()
+        folder.mkdir(parents=True)
         notebook = nbformat.read(path, as_version=4)
         before = nbformat.v4.new_code_cell(_BEFORE.format(folder=str(folder), environment=environment))
         notebook.cells = [before, *notebook.cells, nbformat.v4.new_code_cell(_AFTER)]
@@ -94,6 +96,32 @@ class Kernel:
                 client.kc.stop_channels()
         notebook.cells = notebook.cells[1:-1]
         return notebook
+
+    def replay(self, path, folder):
+        """Execute a notebook from its record alone, without a service, a key or a network; scrubbed.
+
+        Raises:
+            AssertionError: It asks something that was not recorded, or fails; with the command that records it anew.
+        """
+        from nbclient.exceptions import CellExecutionError
+
+        from support.notebook_records import restore_record  # it imports numpy
+
+        restore_record(path.stem, folder / "store")
+        where = {
+            "SPEECHLAB_BASE_URL": "",
+            "SPEECHLAB_API_KEY": "",
+            "SPEECHLAB_STATE_DIR": str(folder / "state"),
+        }
+        where |= {"SPEECHLAB_MODE": "replay", "SPEECHLAB_STORE": str(folder / "store")}
+        try:
+            done = scrubbed(self.run(path, folder / "work", **where))
+        except CellExecutionError as failed:
+            raise AssertionError(
+                f"{path.name} fails in a replay; {AGAIN} {path.stem[:2]}\n{failed}"
+            ) from None
+        assert not (folder / "state").exists()
+        return done
 
 
 @contextmanager
@@ -151,16 +179,17 @@ def _plain(output, number, places):
     return nbformat.from_dict(json.loads(text))
 
 
-def told(notebook):
+def told(notebook, *, replayed=False):
     """What a scrubbed notebook tells, cell by cell: texts and tables, without markup, sounds, pictures and versions.
 
-    Of cells whose outputs are measured times, the kinds of the outputs alone.
+    Of cells whose outputs are measured times, and in a replay of those that show what was asked, the kinds alone.
     """
+    apart = {VARIES, ASKED} if replayed else {VARIES}
     cells = []
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
-        if VARIES in cell.metadata.get("tags", ()):
+        if apart & set(cell.metadata.get("tags", ())):
             cells.append((cell.source, [sorted(one.get("data", ())) for one in cell.outputs]))
             continue
         cells.append((cell.source, [_told(output) for output in cell.outputs]))
@@ -175,7 +204,7 @@ def _told(output):
 
 
 def main(names):
-    """Execute the notebooks whose names begin with one of those given, or all, and save them with their outputs."""
+    """Execute the notebooks whose names begin as given, or all; save their outputs, and their records."""
     import nbformat
 
     from speechlab.service import ServiceConfig, run_service
@@ -186,17 +215,32 @@ def main(names):
         run_service(ServiceConfig(port=0, api_keys=(KEY,)), process=True) as service,
         tempfile.TemporaryDirectory() as folder,
         kernel() as shared,
+        kernel() as replaying,
     ):
         for path in chosen:
-            environment = {
-                "SPEECHLAB_BASE_URL": service.base_url,
-                "SPEECHLAB_API_KEY": KEY,
-                "SPEECHLAB_MODE": "auto",
-                "SPEECHLAB_STORE": f"{folder}/store",
-            }
-            done = scrubbed(shared.run(path, Path(folder) / path.stem, **environment))
+            own = Path(folder) / path.stem
+            where = {"SPEECHLAB_BASE_URL": service.base_url, "SPEECHLAB_API_KEY": KEY}
+            where |= {"SPEECHLAB_MODE": "auto", "SPEECHLAB_STORE": f"{own}/store"}
+            own.mkdir()
+            done = scrubbed(shared.run(path, own / "work", **where))
             nbformat.write(done, path)
+            _record(path, done, own, replaying)
             print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
+
+
+def _record(path, done, folder, replaying):
+    """Keep what a notebook asked, with sounds as small as it shows the same with."""
+    from support.notebook_records import STEPS, keep_record
+
+    for step in STEPS:
+        keep_record(path.stem, folder / "store", step)
+        with suppress(AssertionError):
+            again = replaying.replay(path, folder / f"again-{step}")
+            if told(again, replayed=True) == told(done, replayed=True):
+                return
+    raise SystemExit(
+        f"{path.name} does not show the same in a replay; mark the cell with {VARIES!r} or {ASKED!r}"
+    )
 
 
 if __name__ == "__main__":
