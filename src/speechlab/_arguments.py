@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -174,8 +175,9 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
         message = f"{argument} is {frame!r:.60} ({type(frame).__name__}), not a pandas DataFrame"
         raise InvalidRequestError(message, parameter=argument)
     columns = list(frame.columns)
+    counts: Counter[object] = Counter(columns)  # by their hashes: pandas.NA cannot be compared
     for name in names:
-        times = sum(1 for column in columns if column == name) if _is_hashable(name) else 0
+        times = counts[name] if _is_hashable(name) else 0
         if times == 0:
             message = describe_missing_columns(columns, name, table=argument, frame=frame, asked=names)
             hint = f"{'' if message.endswith('?') else '.'} {hint}" if hint else ""
@@ -190,10 +192,10 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
 
 def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:
     """Return whether a table has an optional column; an error if it has two of this name."""
-    if not _is_hashable(name):
+    if not _is_hashable(name) or (name is not None and is_missing(name)):
         message = f"{argument}={name!r:.60} names no column; give its name"
         raise InvalidRequestError(message, parameter=argument)
-    is_column = any(column == name for column in frame.columns)
+    is_column = name in set(frame.columns)
     if is_column:
         require_columns(frame, name)
     return is_column

@@ -46,9 +46,8 @@ def to_text_pairs(
     references = convert_table(references)
     if is_pandas_frame(references):
         refuse_hypotheses_with_table(hypotheses)
-        references = require_columns(
-            references, reference, hypothesis, hint="Name the right one, as in reference='text'"
-        )
+        hint = "Name the right one, as in reference='text'"
+        references = require_columns(references, reference, hypothesis, argument="references", hint=hint)
         reference_texts = to_texts(references[reference].tolist(), reference, remedy)
         return reference_texts, to_texts(references[hypothesis].tolist(), hypothesis, remedy), references
     if isinstance(references, str) != isinstance(hypotheses, str):

@@ -129,11 +129,11 @@ def looks_unspaced(text: str) -> bool:
 def join_texts(texts: Iterable[str], language: str = "") -> str:
     """Join the texts of segments, with spaces between them unless the language is written without spaces."""
     unspaced = writes_without_spaces(language)
-    if isinstance(texts, str) or is_pandas_frame(texts) or not isinstance(texts, Iterable):
+    if isinstance(texts, str | bytes) or is_pandas_frame(texts) or not isinstance(texts, Iterable):
         raise build_argument_error("texts", texts, "a list of texts")
     joined = ""
-    for text in texts:
-        check_text(text)
+    for number, text in enumerate(texts):
+        check_text(text, f"texts[{number}]")
         stripped = text.strip()
         if stripped:
             meeting = unspaced or (

@@ -196,7 +196,8 @@ def to_term_list(name: str, value: object, *, rule: str) -> list[Any]:
     """Return the terms of a list; a single text counts as one term."""
     if value is None or isinstance(value, str):
         return [] if value is None else [value]
-    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, dict)):
+    is_table = hasattr(value, "columns")  # whose names would be the terms
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, dict)) and not is_table:
         return list(value)
     message = f"{name} is a {type(value).__name__}; give a list of texts"
     raise InvalidRequestError(message, parameter=name, rule=rule)

@@ -95,9 +95,8 @@ def entity_scores(
     """
     frame, texts = group_by_language(references, hypotheses, reference, hypothesis, language)
     if isinstance(entities, str):
-        frame = require_columns(
-            frame, entities, hint="Name the column of entities, as in entities='entities'"
-        )
+        hint = "Name the column of entities, as in entities='entities'"
+        frame = require_columns(frame, entities, argument="references", hint=hint)
     cells: Any = frame[entities].tolist() if isinstance(entities, str) else entities
     if not isinstance(cells, Sequence) or len(cells) != len(frame):
         message = (

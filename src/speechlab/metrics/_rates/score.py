@@ -161,8 +161,8 @@ def _score_table(
     """Return the scores of a table, with the columns of further languages."""
     reference, hypothesis, language = columns
     hint = "Name the right one, as in reference='text'"
-    frame = require_columns(frame, reference, hypothesis, hint=hint)
-    frame = require_columns(frame, *dict.fromkeys(frame.columns))
+    frame = require_columns(frame, reference, hypothesis, argument="references", hint=hint)
+    frame = require_columns(frame, *dict.fromkeys(frame.columns), argument="references")
     languages = _list_languages(frame, language)
     automatic = isinstance(ways["normalize"], str) and ways["normalize"] == "auto"
     scorer_of = cache(
@@ -356,7 +356,8 @@ def group_by_language(
 ) -> tuple[pd.DataFrame, dict[str, list[tuple[int, str, str]]]]:
     """Return a table, and the number, reference and hypothesis of its rows with both texts, for each language."""
     frame = to_text_table(references, hypotheses, reference, hypothesis)
-    frame = require_columns(frame, reference, hypothesis, hint="Name the right one, as in reference='text'")
+    hint = "Name the right one, as in reference='text'"
+    frame = require_columns(frame, reference, hypothesis, argument="references", hint=hint)
     rows: dict[str, list[tuple[int, str, str]]] = {}
     sides = zip(_list_languages(frame, language), frame[reference], frame[hypothesis], strict=True)
     for number, (tag, reference_text, hypothesis_text) in enumerate(sides):

@@ -198,7 +198,7 @@ def _resolve_clips(
     """Return the table for the measures, which may have no columns yet, the clips, and their intended texts."""
     clips = convert_table(clips)
     if is_pandas_frame(clips):
-        clips = require_columns(clips, audio, hint="Name the right one, as in audio='path'")
+        clips = require_columns(clips, audio, argument="clips", hint="Name the right one, as in audio='path'")
         if texts is not None:
             message = (
                 f"the table already has texts; leave texts out, and name their column (text={text!r:.60})"

@@ -101,7 +101,9 @@ def calibration(
         raise build_argument_error("table", table, "a table with a row for each word")
     if not is_whole_number(bins) or not 1 <= bins <= _MOST_BINS:
         raise build_argument_error("bins", bins, f"a whole number from 1 to {_MOST_BINS}")
-    table = require_columns(table, correct, confidence, hint="Name the right one, as in confidence='score'")
+    table = require_columns(
+        table, correct, confidence, argument="table", hint="Name the right one, as in confidence='score'"
+    )
     sure = _to_confidences(table[confidence], confidence)
     right = table[correct]
     has_confidence = ~np.isnan(sure)

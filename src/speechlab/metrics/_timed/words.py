@@ -160,7 +160,7 @@ def word_times(
     reference = convert_table(reference)
     of_texts = is_pandas_frame(reference) and "word" not in reference.columns and "text" in reference.columns
     if of_texts:
-        reference, collar = _split_into_one_second_words(reference, preparation), math.inf
+        reference, collar = _split_into_one_second_words(reference, "reference", preparation), math.inf
     tables = [_to_segment_frame(reference, "reference"), _to_segment_frame(hypothesis, "hypothesis")]
     partner = np.full(len(tables[1]), -1)
     for ours, theirs, place in align_recordings(tables[0], tables[1], preparation, float(collar)):
@@ -183,9 +183,11 @@ def word_times(
     return WordTimes(len(tables[0]), words)
 
 
-def _split_into_one_second_words(table: pd.DataFrame, preparation: Preparation) -> pd.DataFrame:
+def _split_into_one_second_words(
+    table: pd.DataFrame, argument: str, preparation: Preparation
+) -> pd.DataFrame:
     """Return the words of texts, one second each, because their times are unknown."""
-    table = require_columns(table, "text")
+    table = require_columns(table, "text", argument=argument)
     recordings = table["file"] if "file" in table.columns else [""] * len(table)
     counts: Counter[str] = Counter()
     rows = []
@@ -202,5 +204,6 @@ def _to_segment_frame(table: pd.DataFrame, argument: str) -> pd.DataFrame:
     table = convert_table(table)
     if not is_pandas_frame(table):
         raise build_argument_error(argument, table, "a table with the columns start, end and word")
-    table = require_columns(table, "word", hint="A table of words has the columns start, end and word")
+    hint = "A table of words has the columns start, end and word"
+    table = require_columns(table, "word", argument=argument, hint=hint)
     return segment_frame(table.drop(columns="text", errors="ignore").rename(columns={"word": "text"}))

@@ -245,7 +245,7 @@ def _score_groups(
     keys = to_column_names(by, "by")
     hint = "Name the right one, as in reference='text'"
     reference, hypothesis = how["reference"], how["hypothesis"]
-    frame = require_columns(frame, reference, hypothesis, *keys, hint=hint)
+    frame = require_columns(frame, reference, hypothesis, *keys, argument="references", hint=hint)
     frame, bootstrap = Bootstrap(**(_INTERVALS | intervals)).add_blocks(frame)
     names = [
         *build_metrics(how["metrics"], choose_tokenizer(how["tokenize"], None), how["options"], single=False)

@@ -52,9 +52,8 @@ def collect_translations(
     rows: Any = None
     if is_pandas_frame(references):
         columns = list(systems.values())
-        references = require_columns(
-            references, reference, *columns, hint="Name the right one, as in reference='text'"
-        )
+        hint = "Name the right one, as in reference='text'"
+        references = require_columns(references, reference, *columns, argument="references", hint=hint)
         rows = references.dropna(subset=[reference, *columns])
         if sources is None and has_column(rows, source, "source"):
             # A missing source has no terms.
