@@ -26,6 +26,7 @@ from speechlab.client import Translation as Translation
 from speechlab.client import connect as connect
 from speechlab.client import system as system
 from speechlab.contract import Voice as Voice
+from speechlab.engines import align as align
 from speechlab.errors import APIConnectionError as APIConnectionError
 from speechlab.errors import APIError as APIError
 from speechlab.errors import APITimeoutError as APITimeoutError

@@ -36,7 +36,7 @@ WITHOUT = {
     "needs a kernel, a browser or a microphone": """
         notebook.allow_nested_loops widgets.BatchPreview widgets.Recorder widgets.VoiceExplorer""",
     "needs weights, a server, a keyring or a package that is not always there": """
-        cli.main datasets.from_hugging_face engines.ReadHere engines.check engines.create metrics.dnsmos
+        cli.main datasets.from_hugging_face engines.ReadHere engines.align engines.check engines.create metrics.dnsmos
         metrics.speaker_embedding metrics.speaker_similarity segments.from_pyannote segments.to_pyannote
         service.run_service""",
 }

@@ -2,12 +2,14 @@
 
 An engine is a plain object that works on text and samples, without HTTP, formats or keys. The table of engines
 (:func:`catalogue`, :func:`create`) and the model store (:class:`ModelStore`) are here too. Inference libraries are
-imported on first use. The embedded service offers the engines over the API; nothing else uses them.
+imported on first use. The embedded service offers the engines over the API; nothing else uses them, but for
+:func:`align`, which times the words of a known text in this process.
 """
 
 from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
+from speechlab.engines._alignment.align import align
 from speechlab.engines._check import EngineCheck, add_model, check, list_addable_models
 from speechlab.engines._devices import describe_gpus, list_gpus
 from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, compute_dnsmos, embed_speaker
@@ -45,6 +47,7 @@ __all__ = [
     "Recognizer",
     "Synthesizer",
     "Translator",
+    "align",
     "catalogue",
     "check",
     "checkpoint",

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._require import require
+from speechlab.engines._alignment.windows import align_words
 from speechlab.engines._chunks import estimate_spoken_length
 from speechlab.engines._devices import choose_device, find_ctranslate2_problem
 from speechlab.engines._protocols import (
@@ -60,11 +61,14 @@ from speechlab.engines._weights.names import parse_model_name
 from speechlab.engines._weights.official import find_official_source
 from speechlab.engines._weights.specs import WHISPER_BASE
 from speechlab.engines._weights.store import ModelStore
-from speechlab.errors import EngineError, ModelError
+from speechlab.errors import EngineError, ModelError, SpeechLabError
 from speechlab.text import writes_without_spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from speechlab.engines._alignment.timing import AlignedWord
+    from speechlab.engines._alignment.words import Place
 
 _DEFAULT_LANGUAGES = ("ja", "en", "zh")
 # Seconds of silence kept around speech: "off" keeps most of the recording, "on" the speech.
@@ -196,6 +200,27 @@ class WhisperEngine:
         if not text and not segments:
             return Recognition("", language, 0.0)
         return Recognition(text, language, confidence if text else 0.0, segments)
+
+    def align(
+        self, samples: NDArray[np.float32], text: str, places: Sequence[Place], language: str
+    ) -> list[AlignedWord]:
+        """Return the times of the words of a text that was said; ``places`` are their starts and ends in the text.
+
+        Raises:
+            EngineError: The model does not know the language, or the text is too long for the recording.
+            InvalidRequestError: There is no speech in the recording.
+        """
+        options = RecognitionOptions(language=language)
+        check_input(samples, options, self.languages)
+        self.load()
+        try:
+            return align_words(
+                self._whisper, samples, text, places, language, lambda part: self._decode(part, options).text
+            )
+        except SpeechLabError:
+            raise
+        except (RuntimeError, ValueError) as error:
+            raise EngineError(f"Whisper failed on {len(text)} characters of text: {error}") from error
 
     def _decode_all(
         self, sound: NDArray[np.float32], options: RecognitionOptions, stretches: Sequence[Span]

@@ -1,0 +1,1 @@
+"""Times of the words of a known text, from the attention of Whisper."""

@@ -1,0 +1,155 @@
+"""The times of the words of a known text, as a table: of one recording, of several, or of a table of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, get_args
+
+from speechlab._arguments import build_argument_error, check_text, convert_table, is_missing, require_columns
+from speechlab._pandas import pd
+from speechlab._traces import warn_user
+from speechlab.audio import to_clip
+from speechlab.engines._alignment.words import TimedUnit, find_words
+from speechlab.engines._recognition.decoding import SAMPLE_RATE
+from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.text import guess_language, parse_primary_language
+
+if TYPE_CHECKING:
+    from speechlab.engines._recognition.whisper import WhisperEngine
+
+_COLUMNS = ["word", "start", "end", "confidence"]
+# Mean confidence below which a text is hardly that of a recording.
+_DOUBTFUL = 0.15
+
+
+def align(
+    audio: Any,
+    text: Any = None,
+    *,
+    language: str | None = None,
+    unit: TimedUnit | None = None,
+    recognizer: WhisperEngine | None = None,
+) -> pd.DataFrame:
+    """Find the times of the words of a known text in its recording.
+
+    The times are those of the attention of the included recognizer, which runs in this process. Long recordings are
+    cut at pauses. It does not check the text: words that were not said get times too, and a low confidence.
+
+    Args:
+        audio: A recording of any form; a list of recordings; or a table with the columns ``audio`` and ``text``, and
+            ``language`` if it differs.
+        text: What is said in it; of a list, a text for each recording.
+        language: ISO 639-1 code; by default that of the text's script or frequent words (ja, zh, en).
+        unit: ``"word"``, or ``"char"`` for characters; by default words, and characters in Chinese and other
+            languages without spaces. Signs belong to the word beside them.
+        recognizer: Another Whisper of :func:`create`, such as of another size.
+
+    Returns:
+        A row for each word: ``word``, ``start`` and ``end`` in seconds, in order, and ``confidence``, 0 to 1. Of
+        several recordings also ``row`` (its position), ``file`` (its name, else its position) and ``error``: a
+        recording that cannot be aligned has its words without times, and why.
+
+    Raises:
+        InvalidRequestError: The text has no words, there is no speech, or the language is not given or not clear.
+        EngineError: The recognizer does not know the language, or the text is too long for the recording.
+        AudioError: The recording cannot be read.
+        MissingDependencyError: The extra ``local``, or for Japanese words ``ja``, is not installed.
+    """
+    if unit is not None and unit not in get_args(TimedUnit):
+        raise build_argument_error("unit", unit, "'word', 'char' or None")
+    engine = recognizer or _load_recognizer()
+    rows = _list_rows(audio, text, language)
+    if rows is None:
+        table = _align_one(engine, audio, text, language, unit)
+        _warn_of_doubts(table.assign(row=0), 1)
+        return table
+    columns = ["row", "file", *_COLUMNS, "error"]
+    tables = [_align_row(engine, number, row, unit) for number, row in enumerate(rows)]
+    table = pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+    if failed := table["row"][table["error"] != ""].nunique():
+        message = f"{failed} of {len(rows)} recordings could not be aligned; the column error says why"
+        warn_user(message, stacklevel=2)
+    _warn_of_doubts(table[table["error"] == ""], len(rows))
+    return table
+
+
+@lru_cache(maxsize=1)
+def _load_recognizer() -> WhisperEngine:
+    from speechlab.engines._registry import create
+
+    engine: WhisperEngine = create("whisper")
+    return engine
+
+
+def _list_rows(audio: Any, text: Any, language: str | None) -> Sequence[tuple[Any, Any, Any]] | None:
+    """Return recordings, texts and languages; None for one recording."""
+    table = convert_table(audio)
+    if isinstance(table, pd.DataFrame):
+        if text is not None:
+            raise build_argument_error("text", text, "None for a table, which has the texts in a column")
+        table = require_columns(table, "audio", "text")
+        codes = table["language"] if language is None and "language" in table else [language] * len(table)
+        return list(zip(table["audio"], table["text"], codes, strict=True))
+    if isinstance(text, str) or text is None or not isinstance(text, Iterable):
+        return None
+    texts, recordings = list(text), list(audio) if isinstance(audio, Iterable) else [audio]
+    if len(texts) != len(recordings):
+        message = (
+            f"{len(recordings)} recordings and {len(texts)} texts were given; give a text for each recording"
+        )
+        raise InvalidRequestError(message, parameter="text")
+    return [(recording, said, language) for recording, said in zip(recordings, texts, strict=True)]
+
+
+def _align_row(
+    engine: WhisperEngine, number: int, row: tuple[Any, Any, Any], unit: TimedUnit | None
+) -> pd.DataFrame:
+    """Return the words of one of several recordings; if it fails, without times and with the error."""
+    recording, said, code = row
+    name = recording if isinstance(recording, str) else getattr(recording, "title", None) or number
+    error = ""
+    try:
+        table = _align_one(engine, recording, said, None if is_missing(code) else code, unit)
+    except (SpeechLabError, OSError) as failure:
+        error = str(failure)
+        words = said.split() if isinstance(said, str) else []
+        table = pd.DataFrame({"word": words or [""], "start": math.nan, "end": math.nan, "confidence": 0.0})
+    return table.assign(row=number, file=str(name), error=error)
+
+
+def _align_one(
+    engine: WhisperEngine, audio: Any, text: Any, language: Any, unit: TimedUnit | None
+) -> pd.DataFrame:
+    check_text(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        message = f"the text {text!r:.60} has half of a character (a lone surrogate); repair it first"
+        raise InvalidRequestError(message, parameter="text") from None
+    code = guess_language([text]) if language is None else parse_primary_language(language)
+    if not (places := find_words(text, code or "", unit)):
+        raise InvalidRequestError(f"the text {text!r:.60} has no words to align", parameter="text")
+    if code is None:
+        message = f"the language of {text!r:.60} is not clear; give language=, such as 'en' or 'de'"
+        raise InvalidRequestError(message, parameter="language")
+    clip = to_clip(audio)
+    aligned = engine.align(clip.to_mono().resample(SAMPLE_RATE).samples.ravel(), text, places, code)
+    ends = [min(word.end, clip.duration_s) for word in aligned]
+    rows = [
+        (text[first:last], round(min(word.start, end), 4), round(end, 4), round(word.confidence, 4))
+        for (first, last), word, end in zip(places, aligned, ends, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=_COLUMNS)
+
+
+def _warn_of_doubts(table: pd.DataFrame, recordings: int) -> None:
+    """Warn of texts that are hardly those of their recordings."""
+    means = table.groupby("row")["confidence"].mean()
+    if doubtful := int((means < _DOUBTFUL).sum()):
+        message = (
+            f"the text of {doubtful} of {recordings} recordings is hardly what is said there: the mean confidence of "
+            f"its words is {means.min():.2f}"
+        )
+        warn_user(message, stacklevel=3)

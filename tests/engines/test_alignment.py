@@ -1,0 +1,127 @@
+"""Words in time: known edges, the division of texts, and what cannot be aligned."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import speechlab as sl
+from speechlab.engines._alignment.words import find_words
+from speechlab.errors import EngineError, InvalidRequestError
+
+WORDS = ["many", "students", "walk", "to", "school", "along", "the", "river"]
+RATE = 16_000
+
+
+def trim(sound):
+    loud = np.flatnonzero(np.abs(sound) > 0.01 * np.abs(sound).max())
+    return sound[loud[0] : loud[-1] + 1]
+
+
+@pytest.fixture(scope="module")
+def joined(hibari, say):
+    """A sentence of single words, a pause in its middle, and their starts and ends in seconds."""
+    silence = np.zeros(RATE // 2, dtype=np.float32)
+    parts, times, at = [silence], [], len(silence)
+    for number, word in enumerate(WORDS):
+        if number == 5:
+            parts.append(silence)
+            at += len(silence)
+        parts.append(trim(say(hibari, word, "heart")))
+        times.append((at / RATE, (at + len(parts[-1])) / RATE))
+        at += len(parts[-1])
+    return sl.AudioClip(np.concatenate([*parts, silence]), RATE), np.array(times)
+
+
+@pytest.mark.engines
+def test_edges_are_where_the_words_were_joined(joined, whisper):
+    clip, times = joined
+    table = sl.align(clip, " ".join(WORDS), language="en", recognizer=whisper)
+    assert table.columns.tolist() == ["word", "start", "end", "confidence"]
+    assert table["word"].tolist() == WORDS
+    found = table[["start", "end"]].to_numpy()
+    errors = np.abs(found - times)
+    assert np.median(errors) <= 0.04
+    assert (errors <= 0.1).mean() >= 0.9
+    assert np.abs(found[4, 1] - times[4, 1]) < 0.05 > np.abs(found[5, 0] - times[5, 0])  # around the pause
+    assert (np.diff(found.ravel()) >= 0).all()
+    assert table["confidence"].mean() > 0.4
+
+
+@pytest.mark.engines
+def test_one_of_several_that_fails_says_why_and_stops_nothing(joined, whisper, tmp_path):
+    clip, _ = joined
+    stereo = sl.AudioClip(np.repeat(clip.samples.reshape(-1, 1), 2, axis=1), RATE).resample(8_000)
+    silent = sl.AudioClip(np.zeros(RATE, dtype=np.float32), RATE)
+    rows = [
+        (stereo, " ".join(WORDS)),
+        (silent, "nobody speaks"),
+        (str(tmp_path / "absent.wav"), "nothing"),
+        (clip, "…"),
+        (clip, None),
+        (clip, "seven apple trees surprised the old committee"),
+    ]
+    frame = pd.DataFrame(rows, columns=["audio", "text"]).assign(language="en")
+    with pytest.warns(UserWarning, match="recordings") as warned:
+        table = sl.align(frame, recognizer=whisper)
+    texts = [str(each.message) for each in warned]
+    assert any("4 of 6 recordings could not be aligned" in text for text in texts)
+    assert any("the text of 1 of 6 recordings is hardly what is said" in text for text in texts)
+    errors = table.groupby("row")["error"].first()
+    for row, part in enumerate(("", "no speech", "absent.wav", "no words", "must be a text", "")):
+        assert part in errors[row]
+        assert bool(part) == bool(errors[row])
+    failed = table["error"] != ""
+    assert table.loc[failed, ["start", "end"]].isna().all(axis=None)
+    assert not table.loc[~failed, ["start", "end"]].isna().any(axis=None)
+
+
+@pytest.mark.engines
+def test_what_cannot_be_aligned_is_an_error_in_words(joined, whisper):
+    clip, _ = joined
+    with pytest.raises(InvalidRequestError, match="no words to align"):
+        sl.align(clip, "…", recognizer=whisper)
+    with pytest.raises(InvalidRequestError, match="give language="):
+        sl.align(clip, "Leeds station", recognizer=whisper)
+    with pytest.raises(EngineError, match="'xx' is not recognized"):
+        sl.align(clip, "word", language="xx", recognizer=whisper)
+    with pytest.raises(EngineError, match="cannot be spoken in"):
+        sl.align(clip, " ".join(WORDS * 60), language="en", recognizer=whisper)
+    with pytest.raises(InvalidRequestError, match="1 recordings and 2 texts"):
+        sl.align([clip], ["one", "two"], recognizer=whisper)
+    with pytest.raises(InvalidRequestError, match="half of a character"):
+        sl.align(clip, "the \ud800", language="en", recognizer=whisper)
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "unit", "words"),
+    [
+        (
+            "“Well – he paid $1,250.50 & left!” 🙂",
+            "en",
+            None,
+            ["“Well –", "he", "paid", "$1,250.50", "&", "left!” 🙂"],
+        ),
+        (
+            "今日は、iPhone 15を「見た」。",
+            "ja",
+            None,
+            ["今日", "は、", "iPhone", "15", "を", "「見", "た」。"],
+        ),
+        ("今日は", "ja", "char", ["今", "日", "は"]),
+        ("他有iPhone 15，对吗？", "zh", None, ["他", "有", "iPhone", "15，", "对", "吗？"]),
+        ("สวัสดี", "th", None, ["ส", "วั", "ส", "ดี"]),
+        ("no", "en", "char", ["n", "o"]),
+        ("… !", "en", None, []),
+    ],
+)
+def test_words_and_characters_with_the_signs_beside_them(text, language, unit, words):
+    if language == "ja":
+        pytest.importorskip("sudachipy")
+    assert [text[start:end] for start, end in find_words(text, language, unit)] == words
+
+
+def test_chinese_has_no_words_here():
+    with pytest.raises(InvalidRequestError, match="unit='char'"):
+        find_words("今天", "zh", "word")
