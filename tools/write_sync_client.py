@@ -56,8 +56,9 @@ _CLIENT_IMPORTS = """from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._api.portal import run, run_and_show
-from speechlab.client._api.sync_base import SyncClientBase, advise_on_voice
+from speechlab.client._api.sync_base import SyncClientBase
 from speechlab.client._api.sync_streams import RealtimeSession, SpeechStream, TranslationStream
+from speechlab.client._operations.operation import advise_on_voice
 from speechlab.client._operations.recognition import Transcribe
 from speechlab.client._operations.speech import Synthesize
 from speechlab.client._operations.translation import Translate

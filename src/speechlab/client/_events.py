@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from speechlab._require import require
@@ -44,21 +43,6 @@ class Timing:
     queued_s: float = 0.0
     processing_s: float | None = None
     service_queued_s: float | None = None
-
-
-def parse_server_timing(headers: Mapping[str, str], wanted: str) -> float | None:
-    """Seconds of a part of the service's work from its ``Server-Timing`` header; None if the header lacks it."""
-    for entry in headers.get("server-timing", "").split(","):
-        name, *parameters = (field.strip() for field in entry.split(";"))
-        for parameter in parameters:
-            key, _, value = parameter.partition("=")
-            if name == wanted and key.strip() == "dur":
-                try:
-                    milliseconds = float(value.strip().strip('"'))
-                except ValueError:
-                    return None
-                return milliseconds / 1000 if 0 <= milliseconds < float("inf") else None
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +113,6 @@ class CallTotals:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     possibly_metered: int = 0
-
-
-class RunningTotals:
-    """Totals that several threads may add to."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.sums = CallTotals()
-
-    def add(self, **amounts: float) -> None:
-        """Add to the named totals."""
-        with self._lock:
-            sums = {name: getattr(self.sums, name) + amount for name, amount in amounts.items()}
-            self.sums = replace(self.sums, **sums)
 
 
 def opentelemetry_hook(tracer_provider: TracerProvider | None = None) -> Callable[[CallEvent], None]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, cast
 from speechlab.client._api.base import ClientBase
 from speechlab.client._api.perform import Performer
 from speechlab.client._closable import AsyncClosable
-from speechlab.client._events import CallTotals, RunningTotals
 from speechlab.client._operations.call import (
     BytesBody,
     HttpCall,
@@ -29,6 +28,7 @@ from speechlab.client._realtime.dial import RealtimeConfig, RealtimeOptions
 from speechlab.client._realtime.session import AsyncRealtimeSession
 from speechlab.client._secret import Secret, to_secret
 from speechlab.client._services.kinds import build_service
+from speechlab.client._services.progress import RunningTotals
 from speechlab.client._services.sender import Sender
 from speechlab.client._settings.resolve import find_settings_or_start_service
 from speechlab.client._settings.settings import ClientOptions, Settings, check_option_names
@@ -37,6 +37,7 @@ from speechlab.client._streams.translation_stream import AsyncTranslationStream
 from speechlab.errors import ConfigurationError, InvalidRequestError
 
 if TYPE_CHECKING:
+    from speechlab.client._events import CallTotals
     from speechlab.client._operations.voices import VoiceCatalogue
 
 R = TypeVar("R")

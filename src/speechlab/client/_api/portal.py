@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from speechlab._platform import register_after_fork
-from speechlab.client._closable import shorten_method_tracebacks
+from speechlab.client._closable import AsyncOpenable, shorten_method_tracebacks
 from speechlab.client._services.connections import close_pools_of_running_loop
 from speechlab.errors import ConfigurationError
 
@@ -212,15 +212,15 @@ class SyncWrapper(Generic[A_co]):
         shorten_method_tracebacks(cls)
 
     def __enter__(self) -> Self:
-        behind: Any = self._async
-        run(behind.__aenter__)
+        if isinstance(self._async, AsyncOpenable):
+            run(self._async.open)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         behind: Any = self._async
-        run(behind.__aexit__, kind, error, trace)
+        run(behind.aclose)
 
     def __repr__(self) -> str:
         return repr(self._async).replace("Async", "")

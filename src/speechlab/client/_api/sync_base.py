@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Self
 
 from speechlab.client._api.async_client import AsyncClient
 from speechlab.client._api.base import ClientBase
 from speechlab.client._api.portal import SyncWrapper
-from speechlab.client._operations.operation import build_missing_voice_error
 
 if TYPE_CHECKING:
     from speechlab.client._api.perform import Performer
     from speechlab.client._settings.settings import Settings
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class SyncClientBase(ClientBase, SyncWrapper[AsyncClient]):
@@ -41,18 +35,3 @@ class SyncClientBase(ClientBase, SyncWrapper[AsyncClient]):
 
     def __enter__(self) -> Self:
         return self
-
-
-def advise_on_voice(method: Callable[P, T]) -> Callable[P, T]:
-    """Say how to choose a voice where none was given."""
-
-    @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return method(*args, **kwargs)
-        except TypeError as error:
-            if not str(error).endswith("argument: 'voice'"):
-                raise
-        raise build_missing_voice_error()
-
-    return call

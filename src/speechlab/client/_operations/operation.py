@@ -213,6 +213,21 @@ def build_missing_voice_error() -> InvalidRequestError:
     return InvalidRequestError(_CHOOSE_VOICE, parameter="voice")
 
 
+def advise_on_voice(method: Callable[P, T]) -> Callable[P, T]:
+    """Say how to choose a voice where none was given."""
+
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(*args, **kwargs)
+        except TypeError as error:
+            if not str(error).endswith("argument: 'voice'"):
+                raise
+        raise build_missing_voice_error()
+
+    return call
+
+
 def accept_arguments_of(
     kind: Callable[P, O],
 ) -> Callable[[Callable[[S, O], T]], Callable[Concatenate[S, P], T]]:

@@ -8,7 +8,6 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from speechlab.client._events import parse_server_timing
 from speechlab.client._operations.call import HttpCall, RawResponse, ServiceCall
 from speechlab.client._operations.failures import build_error_from_reply, parse_retry_after
 from speechlab.client._scheduling.retry import Failure
@@ -132,10 +131,7 @@ class ContractService(Service):
             exchange.watch_silence(limit)
         exchange.reply = reply = await wire.open(attempt)
         attempt.record_progress()
-        progress.first_byte_s = progress.clock.monotonic() - exchange.place.started
-        progress.processing_s = parse_server_timing(reply.headers, "engine")
-        progress.service_queued_s = parse_server_timing(reply.headers, "queue")
-        progress.report("response", status=reply.status)
+        progress.record_reply(exchange.place, reply.status, reply.headers)
         # The schedulers follow a service that says how many calls it works on at once, by service.
         numbers = reply.headers.get(CONCURRENCY_HEADER, "")
         if numbers != self._concurrency and 200 <= reply.status < 300:

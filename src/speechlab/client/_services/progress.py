@@ -1,25 +1,40 @@
-"""Measurements of a call while it is made: its attempts, its times, and its events."""
+"""Measurements of a call while it is made: its attempts, its times, its events, and what it adds to the totals."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
 import threading
-from collections.abc import Awaitable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, replace
 from logging import DEBUG
 from typing import TYPE_CHECKING, TypeVar
 
-from speechlab.client._events import CallEvent, Timing, logger
+from speechlab.client._events import CallEvent, CallTotals, Timing, logger
 from speechlab.client._operations.operation import get_original_timeout
 from speechlab.errors import APITimeoutError
 
 if TYPE_CHECKING:
     from speechlab.client._clock import Clock
     from speechlab.client._operations.call import ServiceCall
+    from speechlab.client._scheduling.waiting import CallPlace
     from speechlab.client._settings.settings import Settings
 
 T = TypeVar("T")
+
+
+class RunningTotals:
+    """Totals that several threads may add to."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.sums = CallTotals()
+
+    def add(self, **amounts: float) -> None:
+        """Add to the named totals."""
+        with self._lock:
+            sums = {name: getattr(self.sums, name) + amount for name, amount in amounts.items()}
+            self.sums = replace(self.sums, **sums)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,6 +73,13 @@ class Progress:
     def target(self) -> str:
         """What is called, and where, for messages."""
         return self.call.describe_target(self.place)
+
+    def record_reply(self, place: CallPlace, status: int, headers: Mapping[str, str]) -> None:
+        """Note that the headers of a reply have come, and what they say about the service's times."""
+        self.first_byte_s = self.clock.monotonic() - place.started
+        self.processing_s = _parse_server_timing(headers, "engine")
+        self.service_queued_s = _parse_server_timing(headers, "queue")
+        self.report("response", status=status)
 
     def build_timing(self) -> Timing:
         """Return the times so far."""
@@ -115,3 +137,18 @@ class Progress:
             if not isinstance(error, Exception) and threading.current_thread() is threading.main_thread():
                 raise
             logger.exception("the on_event hook failed; the call continues")
+
+
+def _parse_server_timing(headers: Mapping[str, str], wanted: str) -> float | None:
+    """Seconds of a part of the service's work from its ``Server-Timing`` header; None if the header lacks it."""
+    for entry in headers.get("server-timing", "").split(","):
+        name, *parameters = (field.strip() for field in entry.split(";"))
+        for parameter in parameters:
+            key, _, value = parameter.partition("=")
+            if name == wanted and key.strip() == "dur":
+                try:
+                    milliseconds = float(value.strip().strip('"'))
+                except ValueError:
+                    return None
+                return milliseconds / 1000 if 0 <= milliseconds < float("inf") else None
+    return None

@@ -9,14 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from speechlab.client._clock import wake_for_interrupts
-from speechlab.client._events import RunningTotals, Timing, attach_timing
+from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.call import RawResponse, Reply, ServiceCall
 from speechlab.client._operations.failures import NO_KEY
 from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import MAX_FAILURES, UNREACHABLE_S, Failure, ScheduledCall
 from speechlab.client._scheduling.waiting import CallGroup, CallPlace, NotSentError, Patience
 from speechlab.client._secret import FreshSecret
-from speechlab.client._services.progress import Progress
+from speechlab.client._services.progress import Progress, RunningTotals
 from speechlab.client._settings.settings import Settings, build_not_replayable_error
 from speechlab.errors import APITimeoutError, RunStoppedError, SpeechLabError
 

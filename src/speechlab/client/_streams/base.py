@@ -55,6 +55,7 @@ class Stream(AsyncOpenable):
         self._sender = sender
         self._stored_call_of = stored_call_of
         self._tape: Tape | None = None
+        self._let_go: weakref.finalize[..., Stream] | None = None
         self._opening = asyncio.Lock()
         self._reading = False
         self._closed = False
@@ -127,7 +128,8 @@ class Stream(AsyncOpenable):
             sender.connections.sessions.add(self)
         self._body = body
         # A stream that is dropped before its end must return its place in the scheduler.
-        weakref.finalize(self, close_soon, asyncio.get_running_loop(), self._pid, body.close).atexit = False
+        self._let_go = weakref.finalize(self, close_soon, asyncio.get_running_loop(), self._pid, body.close)
+        self._let_go.atexit = False
         return body
 
     async def _read_bytes(self) -> bytes | None:
@@ -211,6 +213,8 @@ class Stream(AsyncOpenable):
             self._sender.connections.sessions.discard(self)
             if self._body is not None and self._pid == os.getpid():
                 await self._body.close()
+                if self._let_go is not None:
+                    self._let_go.detach()
 
     async def _close_with_error(self, error: SpeechLabError) -> SpeechLabError:
         """Close the stream, and attach its facts to the error that ends it."""

@@ -200,7 +200,7 @@ def _build_timeout(connect_s: float, read_s: float | None) -> aiohttp.ClientTime
     return aiohttp.ClientTimeout(connect=connect_s, sock_read=read_s, ceil_threshold=float("inf"))
 
 
-class _Connection(ResponseHandler):
+class _ReplyConnection(ResponseHandler):
     """A connection whose replies go to the calls that they belong to, whatever the service sends behind them."""
 
     _in_head = False
@@ -248,7 +248,7 @@ class _Connector(aiohttp.TCPConnector):
     def __init__(self, settings: Settings, **options: Any) -> None:
         super().__init__(**options)
         self._settings = settings
-        self._factory = partial(_Connection, loop=self._loop)  # type: ignore[assignment]  # partial is invariant
+        self._factory = partial(_ReplyConnection, loop=self._loop)  # type: ignore[assignment]  # partial is invariant
 
     async def _create_connection(self, *arguments: Any) -> ResponseHandler:
         connection = await super()._create_connection(*arguments)
