@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from speechlab.client._operations.translation import Translation
     from speechlab.client._operations.voices import VoiceCatalogue
     from speechlab.contract import AudioFormat, Voice
+    from speechlab.text import Lexicon
 
 R = TypeVar("R")"""
 _CLIENT_TEXT = """A speech service, for scripts, cells, threads and callbacks; works while an event loop is running.

@@ -54,6 +54,7 @@ WRONG = {
     "keywords": [5, [5], {"会議室": "meeting room"}, ["x"] * 21, [""]],
     "context": [5, "x" * 2001],
     "model": [5, ["m"]],
+    "respell": [5, "lexicon.csv", [("ja", "a", "b")]],
     "repeat": [-1, "x", 1.5, True, None],
     "store": [5, ["here"], b"here"],
     "prefix": [5, None],

@@ -101,6 +101,8 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
             of wav, ogg and mp3 that the voice has.
         sample_rate: Sample rate in Hz; None for 24,000; or a column.
         temperature: Variation, for voices that support it; or a column.
+        respell: A :class:`speechlab.text.Lexicon` of words that voices misread. The text is sent with its spellings;
+            a row with a word of several readings is an error.
         repeat: Number of a deliberate repetition, from 0. Each number gives another reading of the same text.
         store: The store that keeps the results; None for the user's own store.
         prefix: Prefix of the names of the new columns.

@@ -20,6 +20,7 @@ from speechlab.batch._run.progress import Progress, Watcher
 from speechlab.batch._run.rules import Budget
 from speechlab.batch._store_options import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
 from speechlab.errors import InvalidRequestError
+from speechlab.text import Lexicon
 
 F = TypeVar("F", bound="Callable[..., Any]")
 # Maximum number of concurrent attempts. The client's scheduler begins with fewer, and may stay below it.
@@ -53,6 +54,9 @@ _OPTIONS = {
     "keywords": _Option(()),
     "repeat": _Option(0, lambda value: is_whole_number(value) and value >= 0, "a whole number of at least 0"),
     "store": _Option(None, is_store, STORES_ALLOWED),
+    "respell": _Option(
+        None, lambda value: isinstance(value, Lexicon | None), "a Lexicon, as sl.text.Lexicon.read gives it"
+    ),
     "prefix": _Option("", lambda value: isinstance(value, str), "a string"),
     "columns": _Option("all", lambda value: value in ("all", "result"), "'all' or 'result'"),
     "chunk_rows": _Option(CHUNK_ROWS, _is_count, "a whole number of at least 1"),

@@ -29,6 +29,7 @@ _OPTION_TYPES: dict[str, Any] = {
     "Sequence[float]": list[float] | None,
     "int | Sequence[int]": list[int] | None,
     "Store | str | None": Path | None,
+    "Lexicon | None": Path | None,
 }
 
 

@@ -38,6 +38,7 @@ from speechlab.evaluate._writing.record import (
     build_record,
     warn_failures,
 )
+from speechlab.text import Lexicon
 
 if TYPE_CHECKING:
     from speechlab.batch import Price
@@ -57,6 +58,7 @@ def round_trip(
     language: str = "language",
     audio: str = "audio",
     voice: str = "voice",
+    respell: Lexicon | None = None,
     recognizer: Client | None = None,
     speed: int = 0,
     speed_concurrency: int | Sequence[int] = 1,
@@ -88,6 +90,7 @@ def round_trip(
         language: Column of their languages, or a code for all of them.
         audio: For ``lab=None``, the column of the recordings.
         voice: Column of their voices or systems.
+        respell: As for :func:`speechlab.batch.synthesize`; texts are scored as they are.
         recognizer: The client that recognizes. None for ``lab``, or the first of several services that can be asked:
             a comparison of voices needs one recognizer for all.
         speed: Number of texts of each language for the speed of each voice; 0 measures none.
@@ -122,7 +125,16 @@ def round_trip(
     cast = request_and_pair_voices(services, frame, voices, language, store, give_up_after_s)
     columns = [*frame.columns, *(["system"] if "" not in services else [])]
     scored, facts, batches = synthesize_recognize_and_score(
-        cast, services, columns, text, language, run, recognizer=recognizer, clock=clock, options=options
+        cast,
+        services,
+        columns,
+        text,
+        language,
+        run,
+        recognizer=recognizer,
+        clock=clock,
+        options=options,
+        respell=respell,
     )
     warn_failures(scored)
     record = build_record("round_trip", store, *batches, speed=clock[0], **settings, **options)
@@ -143,6 +155,7 @@ def synthesize_recognize_and_score(
     options: dict[str, Any],
     takes: int = 1,
     temperature: float | None = None,
+    respell: Lexicon | None = None,
 ) -> tuple[pd.DataFrame, dict[str, Any], list[pd.DataFrame]]:
     """Have texts spoken, recognized by one recognizer, scored and timed.
 
@@ -152,7 +165,8 @@ def synthesize_recognize_and_score(
     """
     if recognizer is not None:
         check_client("recognizer", recognizer)
-    settings: dict[str, Any] = {"text": text, "temperature": temperature, "store": run.store}
+    settings: dict[str, Any] = {"text": text, "temperature": temperature}
+    settings["respell"] = None if respell is None else Lexicon(respell)  # a record has a list of entries
     plans = [
         partial(
             batch.plan_synthesis,
@@ -160,13 +174,14 @@ def synthesize_recognize_and_score(
             client,
             prefix=SPEAK,
             repeat=take,
+            store=run.store,
             **settings,
         )
         for take in range(takes)
         for name, client in cast.services.items()
     ]
     announce_estimate(run.progress, "speak", plans, next_action="recognize")
-    cast, sounds = _synthesize_takes(cast, text, takes, run, temperature)
+    cast, sounds = _synthesize_takes(cast, takes, run, settings)
     transcripts, refusals = recognize_with_first_available(
         {"": recognizer} if recognizer is not None else cast.services or services,
         pd.concat(sounds, ignore_index=takes > 1),  # rows of one take stay at their places
@@ -193,7 +208,7 @@ def synthesize_recognize_and_score(
 
 
 def _synthesize_takes(
-    cast: Cast, text: str, takes: int, run: RunOptions, temperature: float | None
+    cast: Cast, takes: int, run: RunOptions, settings: dict[str, Any]
 ) -> tuple[Cast, list[pd.DataFrame]]:
     """Have each voice speak each text ``takes`` times; services that can no longer be asked are left out."""
     sounds: list[pd.DataFrame] = []
@@ -204,11 +219,11 @@ def _synthesize_takes(
         take_cast = cast._replace(pairs=rows.assign(take=take))
         arguments = {
             "repeat": take,
-            "temperature": temperature,
+            **settings,
             **run.to_batch_arguments("synthesize", detail),
         }
         tables = {name: (lab, take_cast.select_service_rows(name)) for name, lab in cast.services.items()}
-        spoken_tables, unreachable = synthesize_rows_in_turns(tables, text, needed=not sounds, **arguments)
+        spoken_tables, unreachable = synthesize_rows_in_turns(tables, needed=not sounds, **arguments)
         cast = cast.mark_services_unreachable(unreachable)
         sounds += list(spoken_tables.values())
         pairs.append(take_cast.mark_services_unreachable(unreachable).pairs)

@@ -1,4 +1,4 @@
-"""Text made comparable: normalizers, tokenizers and readings for English, Japanese and Chinese.
+"""Text made comparable: normalizers, tokenizers and readings for English, Japanese and Chinese; lexicons of voices.
 
 Each normalizer is a named pipeline of steps with a version and a content hash, and shows what each step does. A
 reading is the pronunciation of a Japanese text, in kana. The table of languages is here too. Scores are in
@@ -32,10 +32,21 @@ from speechlab.text._languages.readings import (
     to_standard_kanji,
     to_usual_kanji,
 )
+from speechlab.text._lexicon import Lexicon, LexiconEntry
 from speechlab.text._normalizer import Normalizer, Spans, Step
 from speechlab.text._registry import NORMALIZERS, normalizer
 from speechlab.text._tokens import characters, find_differing_runs, loops, words
 
-__all__ = ["characters", "language_code", "loops", "normalizer", "pinyin", "reading", "words"]
+__all__ = [
+    "Lexicon",
+    "LexiconEntry",
+    "characters",
+    "language_code",
+    "loops",
+    "normalizer",
+    "pinyin",
+    "reading",
+    "words",
+]
 
 _name_after(__name__, globals())

@@ -92,7 +92,7 @@ def test_a_method_shows_what_its_operation_is_made_of():
     assert inspect.iscoroutinefunction(AsyncClient.synthesize)
     assert Client.synthesize.__qualname__ == "Client.synthesize"
     order = re.findall("^    (\\w+): ", inspect.getdoc(Client.synthesize), re.MULTILINE)
-    assert order[:6] == list(inspect.signature(Client.synthesize).parameters)[1:]
+    assert order[:7] == list(inspect.signature(Client.synthesize).parameters)[1:]
 
 
 def test_whatever_closes_has_both_names_with_await(server, http):

@@ -20,6 +20,8 @@ from speechlab.errors import AudioDecodeError, InvalidRequestError
 from speechlab.remote import hide_secrets, is_remote, locate_file
 
 if TYPE_CHECKING:
+    from speechlab.text import Lexicon
+
     Row = Mapping[str, Any]
 
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
@@ -79,6 +81,7 @@ class SynthesisParameters(TypedDict, total=False):
     format: str | Column | Value | None
     sample_rate: int | str | Column | Value | None
     temperature: float | str | Column | Value | None
+    respell: Lexicon | None
     repeat: int
 
 

@@ -164,6 +164,12 @@ class SynthesisStep(RowStep):
         "sample_rate": "Int64",
     }
 
+    def __init__(self, given: Mapping[str, Any], *facts: Any) -> None:
+        self._respell = given["respell"]
+        super().__init__({name: value for name, value in given.items() if name != "respell"}, *facts)
+        if self._respell is not None:
+            self.settings["respell"] = [list(entry) for entry in self._respell]
+
     def _check_common_values(self, same: dict[str, Any]) -> None:
         if "voice" in same:
             self._resolve_voice(same.pop("voice"), for_all=True)
@@ -176,7 +182,7 @@ class SynthesisStep(RowStep):
         has = voice.formats or _FORMATS
         format_ = next((name for name in _FORMATS if name in has), _FORMATS[0])
         operation = self._build_operation(text, voice, **{"format": format_, **given})
-        return self._build_planned_call(operation, alike, characters=len(text))
+        return self._build_planned_call(operation, alike, characters=len(operation.sent_text))
 
     def _build_operation(self, text: str, voice: Voice | str, **options: Any) -> Synthesize:
         kind = options["format"]
@@ -186,7 +192,7 @@ class SynthesisStep(RowStep):
                 f"{', '.join(sorted(_FORMATS_ALLOWED))}"
             )
             raise InvalidRequestError(message, parameter="format", rule="2.2")
-        return Synthesize(text, voice=voice, **options)
+        return Synthesize(text, voice=voice, respell=self._respell, **options)
 
     def _resolve_voice(self, value: object, *, for_all: bool = False) -> Voice:
         if isinstance(value, Voice):

@@ -123,15 +123,21 @@ def tts(
     temperature: Annotated[
         str | None, typer.Option(help="Variation, for voices that support it, or a column.")
     ] = None,
+    respell: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Lexicon (CSV) of words that the voice misreads.")
+    ] = None,
     **shared: Any,
 ) -> None:
     """Speak each row's text."""
+    from speechlab.text import Lexicon
+
     options = {
         "text": text,
         "voice": voice,
         "format": format,
         "sample_rate": _parse_number_or_column(sample_rate),
         "temperature": _parse_number_or_column(temperature),
+        "respell": None if respell is None else Lexicon.read(respell),
     }
     _run_operation("synthesis", source, out, options, **shared)
 

@@ -254,7 +254,8 @@ class Performer:
             message = f"voice is a {type(voice).__name__}; give a Voice, its id, or part of its description"
             raise InvalidRequestError(message, parameter="voice_id", rule="2.2")
         catalogue = self.catalogue
-        if parse_uuid(voice.strip()) is not None:
+        is_id = parse_uuid(voice.strip()) is not None
+        if is_id and (options.respell is None or catalogue is not None):
             listed = catalogue.get(voice.strip()) if catalogue is not None else None
             return options if listed is None else replace(options, voice=listed)
         if catalogue is not None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from speechlab.client._operations.translation import Translation
     from speechlab.client._operations.voices import VoiceCatalogue
     from speechlab.contract import AudioFormat, Voice
+    from speechlab.text import Lexicon
 
 R = TypeVar("R")
 
@@ -81,6 +82,7 @@ class Client(SyncClientBase):
         format: AudioFormat | str = "wav",  # noqa: A002 - the contract's name
         sample_rate: int | None = None,
         temperature: float | None = None,
+        respell: Lexicon | None = None,
     ) -> SpeechClip:
         """Speak a text (section 4.1 of the contract).
 
@@ -91,6 +93,8 @@ class Client(SyncClientBase):
             format: ``"wav"``, ``"mp3"``, ``"ogg"``, ``"flac"`` or ``"pcm"``; for streams, one that the voice streams.
             sample_rate: Rate in Hz, for voices with several rates; None is the service's default, 24,000.
             temperature: Variation, 0 or more, for voices of provider Q; None is the service's default.
+            respell: A :class:`speechlab.text.Lexicon` of words that the voice misreads: the text is sent with its
+                spellings, and kept as it is. None sends it as it is.
 
         Returns:
             The clip, with the encoded bytes of the reply (``encoded``) and the ``timing``.
@@ -105,7 +109,13 @@ class Client(SyncClientBase):
         return run(
             self._async.perform,
             Synthesize(
-                text, timeout, voice=voice, format=format, sample_rate=sample_rate, temperature=temperature
+                text,
+                timeout,
+                voice=voice,
+                format=format,
+                sample_rate=sample_rate,
+                temperature=temperature,
+                respell=respell,
             ),
         )
 
@@ -119,6 +129,7 @@ class Client(SyncClientBase):
         format: AudioFormat | str = "wav",  # noqa: A002 - the contract's name
         sample_rate: int | None = None,
         temperature: float | None = None,
+        respell: Lexicon | None = None,
     ) -> SpeechStream:
         """Speak a text, and stream the audio while it is made.
 
@@ -131,6 +142,8 @@ class Client(SyncClientBase):
             format: ``"wav"``, ``"mp3"``, ``"ogg"``, ``"flac"`` or ``"pcm"``; for streams, one that the voice streams.
             sample_rate: Rate in Hz, for voices with several rates; None is the service's default, 24,000.
             temperature: Variation, 0 or more, for voices of provider Q; None is the service's default.
+            respell: A :class:`speechlab.text.Lexicon` of words that the voice misreads: the text is sent with its
+                spellings, and kept as it is. None sends it as it is.
 
         Returns:
             A stream: iterate for bytes, ``clips()`` for sound, ``collect()`` for all of it. Entering it sends the
@@ -138,7 +151,13 @@ class Client(SyncClientBase):
         """
         return SpeechStream(
             self._async.stream_speech(
-                text, timeout, voice=voice, format=format, sample_rate=sample_rate, temperature=temperature
+                text,
+                timeout,
+                voice=voice,
+                format=format,
+                sample_rate=sample_rate,
+                temperature=temperature,
+                respell=respell,
             )
         )
 
@@ -309,6 +328,7 @@ class Client(SyncClientBase):
         format: AudioFormat | str = "wav",  # noqa: A002 - the contract's name
         sample_rate: int | None = None,
         temperature: float | None = None,
+        respell: Lexicon | None = None,
         audio_transport: str = "binary",
         timeout: float | None = None,
     ) -> RealtimeSession:
@@ -319,6 +339,8 @@ class Client(SyncClientBase):
             format: ``"wav"``, ``"mp3"``, ``"ogg"``, ``"flac"`` or ``"pcm"``; for streams, one that the voice streams.
             sample_rate: Rate in Hz, for voices with several rates; None is the service's default, 24,000.
             temperature: Variation, 0 or more, for voices of provider Q; None is the service's default.
+            respell: A :class:`speechlab.text.Lexicon` of words that the voice misreads: the text is sent with its
+                spellings, and kept as it is. None sends it as it is.
             audio_transport: Form of the audio: ``"binary"`` frames, or ``"base64_json"`` for proxies that pass text
                 only. Events contain the same bytes in both.
             timeout: Seconds for connecting and configuring, and for each text with its waits; None is the client's.
@@ -333,6 +355,7 @@ class Client(SyncClientBase):
                 format=format,
                 sample_rate=sample_rate,
                 temperature=temperature,
+                respell=respell,
                 audio_transport=audio_transport,
                 timeout=timeout,
             )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from speechlab._arguments import is_whole_number, to_int_if_whole_rate
+from speechlab._arguments import build_argument_error, is_whole_number, to_int_if_whole_rate
+from speechlab._arguments import check_text as check_text_type
 from speechlab.audio import AudioClip, render_clip_figure
 from speechlab.client._events import Timing
 from speechlab.client._operations.call import HttpCall, RawResponse, Reply, build_json_body
@@ -35,6 +36,7 @@ from speechlab.errors import AudioError, ContractError
 
 if TYPE_CHECKING:
     from speechlab.store import StoredResult
+    from speechlab.text import Lexicon
 
 _TITLE_CHARS = 60
 _S_PER_CHAR = 0.3
@@ -132,12 +134,32 @@ class SpeechOptions:
         format: ``"wav"``, ``"mp3"``, ``"ogg"``, ``"flac"`` or ``"pcm"``; for streams, one that the voice streams.
         sample_rate: Rate in Hz, for voices with several rates; None is the service's default, 24,000.
         temperature: Variation, 0 or more, for voices of provider Q; None is the service's default.
+        respell: A :class:`speechlab.text.Lexicon` of words that the voice misreads: the text is sent with its
+            spellings, and kept as it is. None sends it as it is.
     """
 
     voice: Voice | str
     format: AudioFormat | str = "wav"
     sample_rate: int | None = None
     temperature: float | None = None
+    respell: Lexicon | None = None
+
+    def respell_text(self, text: str) -> str:
+        """Return a text as it is sent; a described voice has to be looked up first."""
+        if self.respell is None:
+            return text
+        from speechlab.text import Lexicon, guess_language, list_language_codes  # slow to import
+
+        given: object = self.respell
+        if not isinstance(given, Lexicon) or not isinstance(self.voice, Voice):
+            allowed = "a Lexicon, as sl.text.Lexicon.read gives it, with a voice of the catalogue"
+            raise build_argument_error("respell", given, allowed)
+        name = self.voice.short_name
+        codes = list_language_codes(self.voice.language) & {entry.language for entry in given}
+        check_text_type(text)
+        guess = guess_language([text])
+        codes = {guess} if guess in codes else codes
+        return given.respell(text, codes, (self.voice.id, name, name.rpartition(":")[2].strip()))
 
     def build_request_and_rate(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
         """Return the checked request for a text, and its rate in Hz; a described voice has to be looked up first."""
@@ -181,15 +203,20 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
     timeout: float | None = None
 
     @property
+    def sent_text(self) -> str:
+        """The text as it is sent."""
+        return self.respell_text(self.text)
+
+    @property
     def parameters(self) -> dict[str, Any]:
-        request, rate = self.build_request_and_rate(self.text, stream=self.stream)
+        request, rate = self.build_request_and_rate(self.sent_text, stream=self.stream)
         # Arguments that were not given are left out, so that new fields change no key; temperature is older.
         values = request.model_dump(mode="json", exclude={"stream"}, exclude_none=True)
         return {**values, "sample_rate": rate, "temperature": request.temperature}
 
     @property
     def content(self) -> dict[str, Any]:
-        return check_and_build_content(self.text, check_text)
+        return check_and_build_content(self.sent_text, check_text)
 
     @property
     def expected(self) -> ExpectedSpeech:
@@ -205,7 +232,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         return ExpectedSpeech(self.text, parse_uuid(str(voice_id)) or str(voice_id), kind, rate, listed)
 
     def call(self, timeout: float | None) -> HttpCall:
-        request, rate = self.build_request_and_rate(self.text, stream=self.stream)
+        request, rate = self.build_request_and_rate(self.sent_text, stream=self.stream)
         limits = build_timeouts(
             self.resolve_timeout(timeout), _S_PER_CHAR * len(request.text), stream=self.stream
         )
@@ -238,7 +265,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
         return clip
 
     def count_usage(self, result: SpeechClip) -> dict[str, float]:
-        return count_speech_usage(self.text, len(result.encoded))
+        return count_speech_usage(self.sent_text, len(result.encoded))
 
     def build_record(self, result: SpeechClip) -> dict[str, Any]:
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,7 @@ class RealtimeConfig:
 
     settings: SessionSettings
     sample_rate: int
+    respell_text: Callable[[str], str]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,7 +78,7 @@ class RealtimeOptions(SpeechOptions):
         del fields["text"], fields["stream"]
         if transport != AudioTransport.BINARY:
             fields["audio_transport"] = str(transport)
-        return RealtimeConfig(SessionSettings.parse(fields), rate)
+        return RealtimeConfig(SessionSettings.parse(fields), rate, self.respell_text)
 
 
 async def open_session(sender: Sender, config: RealtimeConfig) -> tuple[Socket, SessionInfo]:

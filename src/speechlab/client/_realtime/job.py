@@ -70,6 +70,11 @@ class Job:
         self._timer = None if time_s is None else loop.call_later(time_s, self._fail_after_timeout)
 
     @property
+    def sent_text(self) -> str:
+        """The text as it is sent."""
+        return self.text if self.config is None else self.config.respell_text(self.text)
+
+    @property
     def left_s(self) -> float | None:
         """The rest of its timeout in seconds; None without a timeout."""
         if self._timer is None or self._time_s is None:
@@ -102,7 +107,7 @@ class Job:
         """Report to the reader that the text is complete."""
         if self._mark_over_once():
             if self.recorded is None:
-                self._sender.totals.add(**count_speech_usage(self.text, len(self.synthesis.audio)))
+                self._sender.totals.add(**count_speech_usage(self.sent_text, len(self.synthesis.audio)))
             self.events.put_nowait(None)
 
     def fail(self, error: SpeechLabError) -> None:

@@ -274,7 +274,7 @@ class AsyncRealtimeSession(AsyncOpenable):
         within_s = 0.0
         job.sent = True
         try:
-            await socket.send(Speak(id=job.synthesis.client_id, text=job.text).to_message())
+            await socket.send(Speak(id=job.synthesis.client_id, text=job.sent_text).to_message())
             while job.synthesis.phase is not Phase.OVER:
                 within_s = _USAGE_WAIT_S if job.synthesis.phase is Phase.USAGE else _MESSAGE_GAP_S
                 frame = await socket.receive(within_s)
@@ -347,7 +347,7 @@ class RealtimeTape:
         call = (
             None
             if job.config is None
-            else await self._build_stored_call("realtime", job.config, text=job.text)
+            else await self._build_stored_call("realtime", job.config, text=job.sent_text)
         )
         recalled = None if call is None else await asyncio.to_thread(call.load)
         if call is None or recalled is None:
@@ -374,7 +374,7 @@ class RealtimeTape:
         call = (
             None
             if job.config is None
-            else await self._build_stored_call("realtime", job.config, text=job.text)
+            else await self._build_stored_call("realtime", job.config, text=job.sent_text)
         )
         if call is None or job.config is None:
             return

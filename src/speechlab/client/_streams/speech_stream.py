@@ -47,6 +47,7 @@ class AsyncSpeechStream(Playable, Stream):
         super().__init__(sender, stored_call_of)
         self._prepare = prepare
         self._expected: ExpectedSpeech | None = None
+        self._sent_text = ""
         self._audio: list[bytes] = []
         self._ended = False
         self._copy: FileCopy | None = None
@@ -63,7 +64,7 @@ class AsyncSpeechStream(Playable, Stream):
 
     async def _open_reply(self) -> None:
         operation = await self._prepare()
-        self._expected = operation.expected
+        self._expected, self._sent_text = operation.expected, operation.sent_text
         if self._copy is not None:
             self._copy.check_suffix_or_drop(self._expected.format)
         body = await self._find_or_request_body(operation)
@@ -153,7 +154,7 @@ class AsyncSpeechStream(Playable, Stream):
                 ContractError("the service answered 200 without a single byte of audio")
             )
         if self._expected is not None:
-            await self._save_and_count_stream(count_speech_usage(self._expected.text, len(self.partial)))
+            await self._save_and_count_stream(count_speech_usage(self._sent_text, len(self.partial)))
 
     async def clips(self) -> AsyncIterator[AudioClip]:
         """Yield the sound in short clips as it arrives, for the formats pcm and wav.

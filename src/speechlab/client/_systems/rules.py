@@ -72,7 +72,8 @@ def collect_fields(system: FunctionSystem, operation: Operation[Any]) -> dict[st
 def build_content(operation: Operation[Any]) -> dict[str, Any]:
     """Return the text, or the digest of the recording."""
     if isinstance(operation, Synthesize | Translate):
-        return check_and_build_content(operation.text, _check_text)
+        text = operation.sent_text if isinstance(operation, Synthesize) else operation.text
+        return check_and_build_content(text, _check_text)
     return operation.content
 
 
@@ -125,7 +126,7 @@ def build_call(system: FunctionSystem, operation: Operation[Any], timeout: float
     if PERFORM in system.functions:
         what = PERFORM
         if isinstance(operation, Synthesize):
-            operation = replace(operation, voice=fields["voice"])
+            operation = replace(operation, text=content, respell=None, voice=fields["voice"])
         elif isinstance(operation, Transcribe):
             operation = replace(operation, audio=content)
         content = operation

@@ -37,10 +37,10 @@ _NAMES = {f"{HEAR}{name}": name for name in ("hypothesis", "hypothesis_language"
 
 
 def synthesize_rows_in_turns(
-    tables: Mapping[str, tuple[Client, pd.DataFrame]], text: str, *, needed: bool, **how: Any
+    tables: Mapping[str, tuple[Client, pd.DataFrame]], *, needed: bool, **how: Any
 ) -> tuple[dict[str, pd.DataFrame], dict[str, str]]:
     """Have each service speak the texts of its table with their voices; and why those could not that were lost."""
-    options = {**how, "text": text, "prefix": SPEAK}
+    options = {**how, "prefix": SPEAK}
     spoken, unreachable = process_in_turns(
         {
             name: batch.TableRequest("synthesize", lab, pairs, options)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.contract import Voice
     from speechlab.store import Store
+    from speechlab.text import Lexicon
 
 
 # A function from the samples of a clip (mono, float32 in [-1, 1]) and their rate in Hz.
@@ -85,6 +86,7 @@ def voices(
     speed_concurrency: int | Sequence[int] = 1,
     dnsmos: int | None = None,
     measures: Mapping[str, ClipMeasure] | None = None,
+    respell: Lexicon | None = None,
     engines: Mapping[str, Any] | None = None,
     recognizer: Client | None = None,
     margin: float = MARGIN,
@@ -126,6 +128,7 @@ def voices(
             number, such as a network that predicts ratings (UTMOS, NISQA). ``{"utmos": f}`` gives the column
             ``rated_utmos``, with its median for each voice. Answers are kept in the store by the name and the sound:
             give a changed function another name.
+        respell: As for :func:`round_trip`.
         engines: The engine of each voice, by id. None takes the part of the voice's short name before a colon
             (``kokoro: jf_alpha``), or else, with several services, the name of the service. For several services a
             mapping by name, as in ``{"theirs": {"alloy": "tts-1"}, "ours": None}``.
@@ -184,6 +187,7 @@ def voices(
         options=options,
         takes=takes,
         temperature=temperature,
+        respell=respell,
     )
     settings = {"takes": takes, "temperature": temperature, "speed": clock[0], "dnsmos": rated, **claims}
     record = build_record("voices", store, *batches, **settings, **options)

@@ -31,18 +31,23 @@ def say(
         typer.Option(help="Voice by id or name. [default: the first that speaks the text's language]"),
     ] = None,
     language: Annotated[str | None, typer.Option(help="Language of the text, to choose a voice.")] = None,
+    respell: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Lexicon (CSV) of words that the voice misreads.")
+    ] = None,
 ) -> None:
     """Speak a text into a file. The same text and voice are not asked for twice."""
     from speechlab import AudioClip, batch, connect
+    from speechlab.text import Lexicon
 
     if out.suffix.lower() not in _ENDINGS:
         message = f"{out} has no ending of a recording; give one of {', '.join(_ENDINGS)}"
         raise InvalidRequestError(message, parameter="out")
     check_writable(out, "out")
     texts = read_texts([text])
+    lexicon = None if respell is None else Lexicon.read(respell)
     with connect() as lab:
         chosen = _choose_voice(lab.voices(), texts[0], voice, language)
-        made = make_batch(batch.synthesize, lab, texts[:1], voice=chosen)
+        made = make_batch(batch.synthesize, lab, texts[:1], voice=chosen, respell=lexicon)
     exit_if_failed(made, ["the text"])
     clip = AudioClip.from_file(made["audio"].iloc[0])
     clip.save(out)

@@ -95,6 +95,7 @@ _CALL_OPTIONS: dict[str, list[tuple[str, Any, str, str, str]]] = {
 _SHARED_HELP = {
     "store": "Where results are kept and reused.",
     "concurrency": "Maximum of calls at once.",
+    "respell": "A lexicon (CSV) of words that voices misread, with the spellings that are sent.",
     "give_up_after_s": "Seconds without a success after which the run gives up the service and stops.",
     "speed_concurrency": "Timed calls that begin at the same time, from 1 to 256.",
 }

@@ -62,8 +62,11 @@ def connect_services(services: Sequence[str], adapters: Sequence[str]) -> Iterat
 
 def to_study_arguments(study: str, options: Mapping[str, Any], services: Sequence[str]) -> dict[str, Any]:
     """Return the options of a command as the arguments of its study."""
+    from speechlab.text import Lexicon
+
     argument_of: dict[str, Callable[[Any], Any]] = {
         "store": str,
+        "respell": Lexicon.read,
         "groups": lambda column: None if column == "none" else column,
         "band_hz": lambda bands: [_parse_frequency_band(band) for band in bands],
         "glossary": _read_glossary,

@@ -1,0 +1,117 @@
+"""Lexicons: which words of a text are written in another way, and files of strangers."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from speechlab.errors import InvalidRequestError
+from speechlab.text import Lexicon, LexiconEntry
+
+HEAD = "language,word,spoken\n"
+
+
+@pytest.mark.parametrize(
+    ("entries", "text", "sent"),
+    [
+        ([("en", "Nguyen", "win")], "Nguyen's cat, (Nguyen) and “Nguyen”.", "win's cat, (win) and “win”."),
+        ([("en", "art", "ahrt")], "art starts in art.", "ahrt starts in ahrt."),
+        ([("en", "don", "dawn"), ("en", "re", "ray")], "don't re-enter, don", "don't re-enter, dawn"),
+        ([("en", "C", "see"), ("en", "Node", "nod")], "C++ and C, Node.js", "C++ and see, Node.js"),
+        ([("en", "C++", "see plus plus")], "C++ and C", "see plus plus and C"),
+        ([("en", "New", "noo"), ("en", "New York", "nooyork")], "New York, New Haven", "nooyork, noo Haven"),
+        ([("en", "a", "b"), ("en", "b", "c")], "a b", "b c"),  # what was replaced stays
+        ([("en", "polish", "polly")], "Polish up. Polish people polish.", "polly up. polly people polly."),
+        ([("en", "polish", "polly")], "A Polish man", "A Polish man"),
+        ([("en", "polish", "polly"), ("en", "Polish", "pole")], "Polish polish", "pole polly"),
+        ([("en", "café", "kaffay")], "cafe\u0301", "kaffay"),
+        ([("ja", "鬼滅", "キメツ")], "この鬼滅は鬼滅だ", "このキメツはキメツだ"),
+        ([("ja", "京都", "キョート")], "東京都と京都", "東京都とキョート"),
+        (
+            [("ja", "京都", "ケイト"), ("ja", "京都大学", "キョーダイ")],
+            "京都大学と京都",
+            "キョーダイとケイト",
+        ),
+        ([("ja", "起温", "キオン")], "起温度と起温", "起温度とキオン"),
+        ([("zh", "重", "崇")], "重庆很重", "重庆很崇"),
+        ([("ja", "鬼滅", "キメツ", "mei")], "鬼滅", "鬼滅"),  # of another voice
+        ([("ja", "鬼滅", "オニ"), ("ja", "鬼滅", "キメツ", "Joe")], "鬼滅", "キメツ"),
+        ([("en", "read", "red", "", "yesterday")], "I read it", "I read it"),
+        ([("en", "read", "red", "", "Yesterday"), ("en", "read", "reed")], "read yesterday", "red yesterday"),
+        ([("zh", "鬼滅", "x")], "鬼滅", "鬼滅"),  # of another language
+    ],
+)
+def test_whole_words_are_written_as_the_longest_entry_says(entries, text, sent):
+    language = "ja" if any("ぁ" <= sign <= "鿿" for sign in text) and entries[0][0] != "zh" else entries[0][0]
+    if entries == [("zh", "鬼滅", "x")]:
+        language = "ja"
+    assert Lexicon(entries).respell(text, language, "joe") == sent
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [("ja", "上手", "うわて"), ("ja", "上手", "じょうず")],
+        [("ja", "上手", "")],
+        [("ja", "上手", "うわて", "", "将棋"), ("ja", "上手", "じょうず", "", "料理")],
+    ],
+)
+def test_a_word_with_two_readings_is_asked(entries):
+    with pytest.raises(InvalidRequestError, match=r"'上手' has .* an entry whose context") as caught:
+        Lexicon(entries).respell("上手です", "ja")
+    assert caught.value.parameter == "respell"
+    if len(entries) == 2 and len(entries[0]) == 5:
+        assert Lexicon(entries).respell("将棋が上手だ", "ja") == "将棋がうわてだ"
+
+
+def test_a_file_is_read_as_it_was_written(tmp_path):
+    lexicon = Lexicon(
+        [("ja-JP", " 鬼滅 ", "キメツ", "", "", 'a "note", long'), ("en", "SQL", "sequel", "joe")]
+    )
+    path = lexicon.write(tmp_path / "lexicon.csv")
+    assert path.read_text("utf-8").splitlines()[:2] == [
+        "language,word,spoken,voice,context,note",
+        "en,SQL,sequel,joe,,",
+    ]
+    assert Lexicon.read(path) == Lexicon(sorted(lexicon))
+    assert lexicon[0] == LexiconEntry("ja", "鬼滅", "キメツ", note='a "note", long')
+    for same in (pickle.loads(pickle.dumps(lexicon)), copy.deepcopy(lexicon)):
+        assert same == lexicon
+        assert isinstance(same, Lexicon)
+    path.write_bytes("\ufeffword,language,spoken\r\n\r\n鬼滅,ja,\r\n".encode())  # of a spreadsheet
+    assert Lexicon.read(path).frame()[["word", "spoken"]].values.tolist() == [["鬼滅", ""]]
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "line 1: the columns are ''"),
+        (b"a,b,c\n", "line 1: the columns are 'a, b, c'"),
+        (b"language,word,spoken,word\n", "line 1: the columns"),
+        (f"{HEAD}en,a,b\nja,x\n".encode(), "line 3: 2 cells in place of 3"),
+        (f"{HEAD}en,a,b\n".encode() + b"ja,\xff,x\n", "line 3: it is not in UTF-8"),
+        (f"{HEAD}ja,,x\n".encode(), "line 2: word has '', without a letter"),
+        (f"{HEAD}ja,a,!\n".encode(), "line 2: spoken has '!', without a letter"),
+        (f"{HEAD}jp,a,x\n".encode(), "line 2: 'jp' is not a language"),
+        (f'{HEAD}en,"a\n'.encode(), "line 1|line 2"),
+        (f"{HEAD}en,=cmd(),x\n".encode(), "line 2: word has '=cmd.*formula"),
+        (f"{HEAD}en,a\0,x\n".encode(), "line 2"),
+        (f"{HEAD}en,a,\u202eb\n".encode(), r"line 2: spoken has the sign '\\u202e'"),
+        (f"{HEAD}en,{'a' * 201},x\n".encode(), "line 2: word has 201 characters"),
+        (f'{HEAD}en,"a\nb",x\n'.encode(), "line 3: word has the sign"),
+    ],
+)
+def test_a_file_of_a_stranger_is_an_error_at_its_line(tmp_path, data, problem):
+    (tmp_path / "lexicon.csv").write_bytes(data)
+    with pytest.raises(InvalidRequestError, match=problem):
+        Lexicon.read(tmp_path / "lexicon.csv")
+
+
+def test_what_is_no_lexicon_is_refused(tmp_path):
+    with pytest.raises(InvalidRequestError, match="cannot be read"):
+        Lexicon.read(tmp_path / "none.csv")
+    for entries in ("text", 3, [("ja", "a")], ["abc"], [("ja", "a", 3)]):
+        with pytest.raises(InvalidRequestError):
+            Lexicon(entries)
