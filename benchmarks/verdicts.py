@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 Found = dict[str, float]
 Random = np.random.Generator
+Line = Callable[[range], "Iterator[Found]"]
 ALIKE = "no difference shown"
 WORDS = [f"w{number}" for number in range(30)]
 SAID = " ".join(WORDS)
@@ -119,30 +120,30 @@ def compared(one: pd.DataFrame, other: pd.DataFrame, **how: object) -> Found:
     }
 
 
-def of_compare(make: Callable[[Random], np.ndarray]) -> Callable[[int], Iterator[Found]]:
-    def run(count: int) -> Iterator[Found]:
-        errors = [make(np.random.default_rng(seed)) for seed in range(count)]
+def of_compare(make: Callable[[Random], np.ndarray]) -> Line:
+    def run(seeds: range) -> Iterator[Found]:
+        errors = [make(np.random.default_rng(seed)) for seed in seeds]
         for first, second in tables(errors):
             yield compared(first, second)
 
     return run
 
 
-def of_groups(speakers: np.ndarray, deviation: float) -> Callable[[int], Iterator[Found]]:
-    def run(count: int) -> Iterator[Found]:
-        errors = [by_speaker(np.random.default_rng(seed), 2, speakers, deviation) for seed in range(count)]
-        for first, second in tables(errors, speaker=[speakers] * count):
+def of_groups(speakers: np.ndarray, deviation: float) -> Line:
+    def run(seeds: range) -> Iterator[Found]:
+        errors = [by_speaker(np.random.default_rng(seed), 2, speakers, deviation) for seed in seeds]
+        for first, second in tables(errors, speaker=[speakers] * len(seeds)):
             yield compared(first, second, groups="speaker")
 
     return run
 
 
-def of_several(systems: int, speakers: np.ndarray | None) -> Callable[[int], Iterator[Found]]:
-    def run(count: int) -> Iterator[Found]:
-        randoms = [np.random.default_rng(seed) for seed in range(count)]
+def of_several(systems: int, speakers: np.ndarray | None) -> Line:
+    def run(seeds: range) -> Iterator[Found]:
+        randoms = [np.random.default_rng(seed) for seed in seeds]
         names = np.arange(40) if speakers is None else speakers
         errors = [by_speaker(random, systems, names, 0.5) for random in randoms]
-        for each in tables(errors, speaker=[names] * count):
+        for each in tables(errors, speaker=[names] * len(seeds)):
             given = dict(zip("abcdef", each, strict=False))
             found = compare(given, draws=1, groups=None if speakers is None else "speaker")
             yield {
@@ -153,12 +154,12 @@ def of_several(systems: int, speakers: np.ndarray | None) -> Callable[[int], Ite
     return run
 
 
-def of_rank(systems: int, n: int) -> Callable[[int], Iterator[Found]]:
+def of_rank(systems: int, n: int) -> Line:
     """Rankings; *likely*: the first is not significantly better than the second, with p below 0.1."""
 
-    def run(count: int) -> Iterator[Found]:
-        errors = [suited(np.random.default_rng(seed), systems, n, 0.5) for seed in range(count)]
-        for each in tables(errors, id=[np.arange(n)] * count):
+    def run(seeds: range) -> Iterator[Found]:
+        errors = [suited(np.random.default_rng(seed), systems, n, 0.5) for seed in seeds]
+        for each in tables(errors, id=[np.arange(n)] * len(seeds)):
             voices = [table.assign(voice=name) for name, table in zip("abcdef", each, strict=False)]
             found = rank(pd.concat(voices), utterance="id")
             p, share = found.systems["p_best"].iloc[1], found.systems["first_share"].iloc[0]
@@ -173,11 +174,11 @@ def of_rank(systems: int, n: int) -> Callable[[int], Iterator[Found]]:
     return run
 
 
-def of_attribute(engines: str, rate: float, n: int) -> Callable[[int], Iterator[Found]]:
+def of_attribute(engines: str, rate: float, n: int) -> Line:
     """Tables of voices that err independently, of which something is said to stand out."""
 
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             random = np.random.default_rng(seed)
             rows = []
             for number in range(n):
@@ -206,13 +207,13 @@ def of_attribute(engines: str, rate: float, n: int) -> Callable[[int], Iterator[
     return run
 
 
-def of_intervals(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
+def of_intervals(speakers: np.ndarray) -> Line:
     """Intervals that miss the true rate, which is 5% of those at the level 0.95."""
 
-    def run(count: int) -> Iterator[Found]:
-        errors = [by_speaker(np.random.default_rng(seed), 1, speakers, 0.5) for seed in range(count)]
+    def run(seeds: range) -> Iterator[Found]:
+        errors = [by_speaker(np.random.default_rng(seed), 1, speakers, 0.5) for seed in seeds]
         truth = 0.08 * math.exp(0.5**2 / 2)
-        for (table,) in tables(errors, speaker=[speakers] * count):
+        for (table,) in tables(errors, speaker=[speakers] * len(seeds)):
             grouped, plain = summarize(table, groups="speaker"), summarize(table)
             rate = error_rate(table["text"], table["hypothesis"])
             bins = by_bins(table.assign(x=1.0), "x", bins=[0, 2], groups="speaker")
@@ -255,11 +256,9 @@ def judged(_: list[str], translated: list[str], references: list[str]) -> list[f
     return [len({*one.split()} & {*other.split()}) / len(other.split()) for one, other in pairs]
 
 
-def of_translations(
-    systems: int, n: int, documents: int | None, test: str
-) -> Callable[[int], Iterator[Found]]:
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+def of_translations(systems: int, n: int, documents: int | None, test: str) -> Line:
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             said, texts = translations(np.random.default_rng(seed), systems, n, documents)
             groups = None if documents is None else (np.arange(n) * documents // n).tolist()
             table = compare_translations(
@@ -283,19 +282,19 @@ def of_translations(
     return run
 
 
-def of_utterances(make: Callable[[Random], np.ndarray]) -> Callable[[int], Iterator[Found]]:
+def of_utterances(make: Callable[[Random], np.ndarray]) -> Line:
     """Intervals of one system's rate, and of a paired difference, that miss the truth; utterances drawn by chance.
 
     In brackets those of the rate that end below the truth, and the mean width, in points.
     """
 
-    def run(count: int) -> Iterator[Found]:
+    def run(seeds: range) -> Iterator[Found]:
         large = (
             sum(make(np.random.default_rng(10**9 + seed)).mean(axis=1) for seed in range(20_000))
             / 20_000
             / 30
         )
-        for one, other in tables([make(np.random.default_rng(seed)) for seed in range(count)]):
+        for one, other in tables([make(np.random.default_rng(seed)) for seed in seeds]):
             low, high = summarize(one)[["error_rate_low", "error_rate_high"]].iloc[0]
             found = {
                 "summarize": not low <= large[0] <= high,
@@ -308,18 +307,18 @@ def of_utterances(make: Callable[[Random], np.ndarray]) -> Callable[[int], Itera
     return run
 
 
-def of_translation_intervals(n: int, documents: int | None) -> Callable[[int], Iterator[Found]]:
+def of_translation_intervals(n: int, documents: int | None) -> Line:
     """Intervals that miss the true difference of two systems, which is 5% of those at the level 0.95."""
     how: dict[str, object] = {"metrics": ["chrf", "bleu"], "test": "bootstrap", "draws": 1}
     large = 20_000  # for the truth: as many documents as sentences where there are any
 
-    def run(count: int) -> Iterator[Found]:
+    def run(seeds: range) -> Iterator[Found]:
         said, texts = translations(
             np.random.default_rng(10**9), 2, large, None if documents is None else large, 0.1
         )
         table = compare_translations(said, dict(zip("ab", texts, strict=True)), **how)
         truth = dict(table[["measure", "difference"]].to_numpy())
-        for seed in range(count):
+        for seed in seeds:
             said, texts = translations(np.random.default_rng(seed), 2, n, documents, 0.1)
             groups = None if documents is None else (np.arange(n) * documents // n).tolist()
             table = compare_translations(
@@ -385,11 +384,11 @@ def studied(frame: pd.DataFrame, store: str, names: str) -> evaluate.Report:
 
 def of_recognition(
     systems: int, speakers: np.ndarray | None, n: int = 40, repeats: int = 0, *, halved: bool = False
-) -> Callable[[int], Iterator[Found]]:
-    def run(count: int) -> Iterator[Found]:
+) -> Line:
+    def run(seeds: range) -> Iterator[Found]:
         names = "abcdef"[:systems]
         with TemporaryDirectory() as store:
-            for seed in range(count):
+            for seed in seeds:
                 frame = recordings(np.random.default_rng(seed), systems, speakers, n, repeats, halved=halved)
                 report = studied(frame, store, names)
                 yield {
@@ -425,15 +424,13 @@ def each_row_ten_times(_: Random, frame: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([frame] * 10, ignore_index=True)
 
 
-def in_bad_weather(
-    weather: Weather, speakers: np.ndarray | None = None, n: int = 40
-) -> Callable[[int], Iterator[Found]]:
+def in_bad_weather(weather: Weather, speakers: np.ndarray | None = None, n: int = 40) -> Line:
     """Two equal systems whose rows something befalls: the study's own steps from scored rows to its answer."""
     from speechlab.evaluate._recognition.comparisons import build_systems_conclusion, rank_systems
     from speechlab.evaluate._speech.blocks import group_rows_into_blocks
 
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             random = np.random.default_rng(seed)
             frame = recordings(random, 2, speakers, n, 0)
             frame = frame.assign(audio=None, **{name: frame[name].fillna(frame["text"]) for name in "ab"})
@@ -455,14 +452,14 @@ def in_bad_weather(
     return run
 
 
-def of_drift(n: int, worsens_at: int, concurrency: int) -> Callable[[int], Iterator[Found]]:
+def of_drift(n: int, worsens_at: int, concurrency: int) -> Line:
     """Two equal settings of a service whose errors grow from 3 to 15% with a call: the study asks both."""
     settings: dict[str, dict[str, Any]] = {"plain": {}, "new": {"hotwords": ["Ada"]}}
     frame = pd.DataFrame({"text": [f"{PROMPT} {ENDINGS[row]}" for row in range(n)], "language": "de"})
     frame["audio"] = [AudioClip(np.full(1_600 + row, 0.1, np.float32), 16_000) for row in range(n)]
 
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             random, calls = np.random.default_rng(seed), iter(range(2 * n))
 
             def transcribe(clip: AudioClip, random: Random = random, calls: Any = calls, **_: object) -> str:
@@ -481,13 +478,13 @@ def of_drift(n: int, worsens_at: int, concurrency: int) -> Callable[[int], Itera
     return run
 
 
-def of_failing_voices(n: int, least: int) -> Callable[[int], Iterator[Found]]:
+def of_failing_voices(n: int, least: int) -> Line:
     """Rankings of two equal voices of which one fails on sentences with so many errors or more, of 30 words."""
     from speechlab.evaluate._voice_ranks.voice_order import rank_voices
     from speechlab.evaluate._voices.voices_report import recommend_voices
 
-    def run(count: int) -> Iterator[Found]:
-        errors = [suited(np.random.default_rng(seed), 2, n, 0.5) for seed in range(count)]
+    def run(seeds: range) -> Iterator[Found]:
+        errors = [suited(np.random.default_rng(seed), 2, n, 0.5) for seed in seeds]
         for pair in tables(errors):
             rows = []
             for name, table in zip("ab", pair, strict=True):
@@ -500,20 +497,18 @@ def of_failing_voices(n: int, least: int) -> Callable[[int], Iterator[Found]]:
                 rows.append(part)
             table = pd.concat(rows, ignore_index=True)
             speed = pd.DataFrame(columns=["language", "voice_name", "error"])
-            choice = recommend_voices(rank_voices(table, "text", "language"), speed, table)
-            yield {"answer": bool((choice["certainty"] == "settled").any())}
+            advice = recommend_voices(rank_voices(table, "text", "language"), speed)
+            yield {"answer": any(one.certainty == "settled" for one in advice.values())}
 
     return run
 
 
-def of_changes(
-    speakers: np.ndarray | None, n: int = 40, repeats: int = 0, *, halved: bool = False
-) -> Callable[[int], Iterator[Found]]:
+def of_changes(speakers: np.ndarray | None, n: int = 40, repeats: int = 0, *, halved: bool = False) -> Line:
     """Two runs of one system, compared: rows, and rows that failed."""
 
-    def run(count: int) -> Iterator[Found]:
+    def run(seeds: range) -> Iterator[Found]:
         with TemporaryDirectory() as store:
-            for seed in range(count):
+            for seed in seeds:
                 frame = recordings(np.random.default_rng(seed), 2, speakers, n, repeats, halved=halved)
                 first, second = (
                     studied(
@@ -529,11 +524,11 @@ def of_changes(
     return run
 
 
-def of_ends(voices: int, n: int, *, halved: bool = False) -> Callable[[int], Iterator[Found]]:
+def of_ends(voices: int, n: int, *, halved: bool = False) -> Line:
     """Whether the best and the worst of equal voices are said to differ."""
 
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             random = np.random.default_rng(seed)
             errors = suited(random, voices, n, 0.5)
             errors[-1] //= 2 if halved else 1
@@ -548,12 +543,12 @@ def of_ends(voices: int, n: int, *, halved: bool = False) -> Callable[[int], Ite
     return run
 
 
-def of_conditions(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
+def of_conditions(speakers: np.ndarray) -> Line:
     """Conditions that change nothing on average, but suit the speakers differently; and hotwords."""
     from speechlab.evaluate._recognition.comparisons import compare_conditions
 
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             frame = recordings(np.random.default_rng(seed), 3, speakers, 0, 0)
             parts = [
                 score(frame.assign(hypothesis=frame[name], condition=condition), language="de")
@@ -568,12 +563,12 @@ def of_conditions(speakers: np.ndarray) -> Callable[[int], Iterator[Found]]:
 
 def of_translation_study(
     systems: int, n: int, repeats: int, weather: Weather | None = None, *, halved: bool = False
-) -> Callable[[int], Iterator[Found]]:
+) -> Line:
     """Equal translators; with a weather, whose rows it befalls, no other row is missing."""
 
-    def run(count: int) -> Iterator[Found]:
+    def run(seeds: range) -> Iterator[Found]:
         with TemporaryDirectory() as store:
-            for seed in range(count):
+            for seed in seeds:
                 random = np.random.default_rng(seed)
                 frame = recordings(random, systems, None, n, repeats, halved=halved)
                 if weather is not None:
@@ -614,13 +609,11 @@ def answers(method: str, scores: np.ndarray) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(**facts, trial=[str(row) for row in range(len(rows))])
 
 
-def of_listening(
-    method: str, listeners: int, items: int, systems: int = 3, *, better: float = 0.0
-) -> Callable[[int], Iterator[Found]]:
+def of_listening(method: str, listeners: int, items: int, systems: int = 3, *, better: float = 0.0) -> Line:
     """Tests of equal systems, with listeners and items that prefer one or another; one answer in ten is missing."""
 
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             random = np.random.default_rng(seed)
             shape = (listeners, items, *([] if method in {"ab", "abx"} else [systems]))
             by_listener = random.normal(0, 0.4, (listeners, 1, *shape[2:]))
@@ -645,11 +638,11 @@ def of_listening(
     return run
 
 
-def of_accusations(method: str, share: float) -> Callable[[int], Iterator[Found]]:
+def of_accusations(method: str, share: float) -> Line:
     """Tests of listeners who all prefer one system, or hear it, and press buttons that are drawn by chance."""
 
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             random = np.random.default_rng(seed)
             scores = np.where(random.random((12, 20)) < share, 1.0, 0.0 if method == "abx" else -1.0)
             table = answers(method, scores).assign(position=random.integers(1, 3, scores.size))
@@ -664,14 +657,12 @@ def clear(_: Random, frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def of_no_worse(
-    make: Callable[[Random], np.ndarray], blocks: np.ndarray | None = None
-) -> Callable[[int], Iterator[Found]]:
+def of_no_worse(make: Callable[[Random], np.ndarray], blocks: np.ndarray | None = None) -> Line:
     """A system that has just the margin more errors, 1 in 100 words, is called no worse; and one that is equal."""
     from speechlab.evaluate._advice.no_worse import compute_no_worse_p
 
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             one, same, worse = make(np.random.default_rng(seed)).astype(float)
             found = {}
             for name, other in (("no worse", worse), ("(power: no worse, of equal systems)", same)):
@@ -698,12 +689,12 @@ def bursts_at_margin(random: Random, n: int) -> np.ndarray:
     return errors
 
 
-def of_audit(systems: int, n: int, follows: float) -> Callable[[int], Iterator[Found]]:
+def of_audit(systems: int, n: int, follows: float) -> Line:
     """Audits of equal systems on wrong references; the first repeats a share of them, the others 3 in 100."""
     from speechlab.evaluate._published.audit import audit_predictions
 
-    def run(count: int) -> Iterator[Found]:
-        for seed in range(count):
+    def run(seeds: range) -> Iterator[Found]:
+        for seed in seeds:
             random = np.random.default_rng(seed)
             said = [f"{SAID} {row}" for row in range(n)]
             wrong = [f"zz {text}" for text in said]
@@ -730,7 +721,7 @@ def of_audit(systems: int, n: int, follows: float) -> Callable[[int], Iterator[F
 EVEN, FEW, MANY = np.repeat(np.arange(12), 8), np.repeat(np.arange(8), 10), np.repeat(np.arange(20), 5)
 FOUR = np.repeat(np.arange(4), 20)
 UNEVEN = np.repeat(np.arange(12), [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1])
-LINES: dict[str, Callable[[int], Iterator[Found]]] = {
+LINES: dict[str, Line] = {
     **{f"compare, {n} utterances": of_compare(lambda random, n=n: alike(random, 2, n)) for n in (5, 20, 50)},
     **{
         f"compare, 40 utterances that suit the systems differently (sd {sd})": of_compare(
@@ -881,13 +872,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="beginnings of lines; all without")
     parser.add_argument("--simulations", type=int, default=1_000)
+    parser.add_argument(
+        "--seed", type=int, default=0, help="seed of the first simulation; the next has the next"
+    )
     parser.add_argument("--write", action="store_true", help="write the tables of docs/statistics.md")
     asked = parser.parse_args()
+    seeds = range(asked.seed, asked.seed + asked.simulations)
     shares: dict[str, dict[str, float]] = {}
     for title, run in LINES.items():
         if asked.names and not title.startswith(tuple(asked.names)):
             continue
-        shares[title] = pd.DataFrame(list(run(asked.simulations))).mean().to_dict()
+        shares[title] = pd.DataFrame(list(run(seeds))).mean().to_dict()
         print(
             f"{title}: {', '.join(f'{name} {100 * share:.1f}%' for name, share in shares[title].items())}",
             flush=True,
