@@ -17,7 +17,7 @@ from speechlab.batch._plan.source import Partitions, Table, open_source
 from speechlab.batch._plan.steps import RowStep, SynthesisStep, TranscriptionStep, TranslationStep
 from speechlab.batch._run.execution import Execution
 from speechlab.batch._run.progress import ProgressDisplay, Tally, choose_progress, show_progress
-from speechlab.batch._run.turns import BatchTurns, CallTurns
+from speechlab.batch._run.turns import BatchTurns, CallTurns, LeaseTurns
 from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallWindow, ResultWriter
 from speechlab.batch._store_options import KeepingOptions, is_existing_store, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_requested_form
@@ -125,42 +125,67 @@ class BlockingCaller:
         return self._admitted.cancel()
 
     async def make_calls(
-        self, execution: Execution, store: Store, turns: BatchTurns | None, lab: AsyncClient
+        self, execution: Execution, store: Store, turns: BatchTurns | LeaseTurns | None, lab: AsyncClient
     ) -> None:
         """Make the calls of an execution in this process, or in the workers of a cluster."""
-        options, step = execution.options, execution.plan.step
-        if store.read_only and not execution.keep:
-            message = (
-                f"the store {store.path} can only be read, and a run must be recorded in its store; "
-                "sl.batch.assemble(plan) makes a table of the stored results"
-            )
-            raise StoreError(message)
-        mine, group = self.open_client_and_group(replace_store_if_replaying(lab, store), execution.tally)
+        try:
+            if store.read_only and not execution.keep:
+                message = (
+                    f"the store {store.path} can only be read, and a run must be recorded in its store; "
+                    "sl.batch.assemble(plan) makes a table of the stored results"
+                )
+                raise StoreError(message)
+            mine, group = self.open_client_and_group(replace_store_if_replaying(lab, store), execution.tally)
+            ready = partial(check_and_save_service, mine, store, execution.plan.service)
+            if execution.options["executor"] is None:
+                await _make_calls_here(execution, store, mine, group, ready, turns)
+                return
+            execution.tally.pauses.remove(group.find_pause)
+            lent = replace_store_if_replaying(self.lab, store)
+            await _make_calls_in_cluster(execution, store, lent, ready, turns)
+        finally:
+            if turns is not None:
+                turns.end()
 
-        tally, ready = execution.tally, partial(check_and_save_service, mine, store, execution.plan.service)
-        if options["executor"] is None:
-            writer = ResultWriter(store, step.operation)
-            window = partial(CallWindow, partial(step.send, lab=mine), writer, tally, group, turns=turns)
 
-            async def prepare() -> None:
-                await ready()
-                if turns is not None:
-                    turns.begin(group)
+async def _make_calls_here(
+    execution: Execution,
+    store: Store,
+    lab: AsyncClient,
+    group: CallGroup,
+    ready: Callable[[], Coroutine[Any, Any, None]],
+    turns: Any,
+) -> None:
+    """Make the calls in this process, in turns with other batches if there are some."""
+    step = execution.plan.step
+    writer = ResultWriter(store, step.operation)
+    window = partial(CallWindow, partial(step.send, lab=lab), writer, execution.tally, group, turns=turns)
 
-            try:
-                await execution.run(store, window, prepare)
-            finally:
-                if turns is not None:
-                    turns.end()
-            return
-        from speechlab.batch._run.cluster import LeaseWindow, open_workers
+    async def prepare() -> None:
+        await ready()
+        if turns is not None:
+            turns.begin(group)
 
-        replaying = replace_store_if_replaying(self.lab, store)
-        async with open_workers(
-            options["executor"], step, replaying, store, execution.record.id, options
-        ) as workers:
-            tally.pauses[:] = [workers.find_pause]
-            await execution.run(store, partial(LeaseWindow, workers, store, step.operation, tally), ready)
+    await execution.run(store, window, prepare)
+
+
+async def _make_calls_in_cluster(
+    execution: Execution,
+    store: Store,
+    lab: Client,
+    ready: Callable[[], Coroutine[Any, Any, None]],
+    turns: Any,
+) -> None:
+    """Have the workers of a cluster make the calls, whose leases are in turns with those of other batches."""
+    from speechlab.batch._run.cluster import LeaseWindow, open_workers
+
+    step, options, run = execution.plan.step, execution.options, execution.record.id
+    async with open_workers(options["executor"], step, lab, store, run, options) as workers:
+        execution.tally.pauses.append(workers.find_pause)
+        if turns is not None:
+            turns.notify = workers.changed.set
+        window = partial(LeaseWindow, workers, store, step.operation, execution.tally, turns=turns)
+        await execution.run(store, window, ready)
 
 
 class BatchPart(NamedTuple):
@@ -169,7 +194,7 @@ class BatchPart(NamedTuple):
     caller: BlockingCaller
     execution: Execution
     store: Store
-    turns: BatchTurns | None = None
+    turns: BatchTurns | LeaseTurns | None = None
 
     def start(self) -> None:
         """Start the calls, which begin once they are admitted."""
@@ -299,7 +324,7 @@ def process_in_turns(
 ) -> tuple[dict[str, pd.DataFrame], dict[str, SpeechLabError]]:
     """Process tables in memory at the same time, the calls of their first rows first.
 
-    So a service that changes meanwhile changes for all of them. Workers of a cluster process one after the other.
+    So a service that changes meanwhile changes for all of them. The workers of a cluster get leases in turns.
 
     Returns:
         The tables, and the errors that end a batch alone; a client that has one is asked for no further table.
@@ -309,6 +334,7 @@ def process_in_turns(
     of_clients: dict[int, SpeechLabError] = {}
     parts: dict[str, BatchPart] = {}
     tally, turns = Tally(), None
+    leases: list[LeaseTurns] = []
     with ExitStack() as stack:
         for name, (operation, lab, frame, given) in requests.items():
             kind = _STEPS[operation]
@@ -317,21 +343,19 @@ def process_in_turns(
             try:
                 if (known := of_clients.get(id(lab))) is not None:
                     raise known
-                if options["executor"] is not None:
-                    tables[name] = process_table(lab, kind, frame, given)
-                    continue
+                if options["executor"] is not None:  # each worker makes the calls of all
+                    options["concurrency"] = max(1, options["concurrency"] // len(requests))
                 opening = _open_plan_and_store(lab, kind, frame, parameters, keeping, options)
                 caller, plan, store = stack.enter_context(opening)
             except lost as error:
                 errors[name] = of_clients[id(lab)] = error
                 continue
-            turns = turns or CallTurns(options["concurrency"])
-            parts[name] = BatchPart(
-                caller,
-                Execution(plan, options, tally=tally),
-                store,
-                turns.add_batch(plan, get_service(lab).places or 0),
-            )
+            execution, places = Execution(plan, options, tally=tally), get_service(lab).places or 0
+            if options["executor"] is None:
+                turns = turns or CallTurns(options["concurrency"])
+                parts[name] = BatchPart(caller, execution, store, turns.add_batch(plan, places))
+            else:
+                parts[name] = BatchPart(caller, execution, store, LeaseTurns.of_plan(leases, plan))
         ends = make_calls(list(parts.values()), lost) if parts else []
         errors |= {name: error for name, error in zip(parts, ends, strict=True) if error is not None}
     for name in parts.keys() - errors.keys():

@@ -246,10 +246,15 @@ def test_a_study_runs_on_a_cluster(cluster, translator, reverser, store):
         reference=[text[::-1] for text in texts(20)["text"]], source_lang="en", target_lang="ja"
     )
     how = {"store": store, "progress": False, "executor": cluster.client}
-    with sl.system("pids", translate=lambda text: f"{text} {os.getpid()}", version="2") as lab:
-        report = sl.evaluate.translation(lab, frame, **how)
+    with (
+        sl.system("one", translate=lambda text: f"{time.time()} {os.getpid()}", version="2") as one,
+        sl.system("two", translate=lambda text: f"{time.time()} {os.getpid()}", version="2") as two,
+    ):
+        report = sl.evaluate.translation({"one": one, "two": two}, frame, **how)
     assert not report.table["translation"].str.endswith(f" {os.getpid()}").any()
-    assert len(report.table) == 20
+    assert len(report.table) == 40
+    times = report.table["translation"].str.split().str[0].astype(float).groupby(report.table["system"])
+    assert times.min().max() < times.max().min()  # in turns
 
 
 @pytest.mark.slow

@@ -1,11 +1,13 @@
 """Batches in turns: the calls of one row follow each other, however fast the systems are."""
 
 import time
+from types import SimpleNamespace
 
 import pandas as pd
 
 import speechlab as sl
 from speechlab import batch
+from speechlab.batch._run.turns import LeaseTurns
 from speechlab.errors import APIConnectionError
 
 ROWS = 24
@@ -92,3 +94,21 @@ def test_a_client_that_cannot_be_asked_fails_alone(store):
     assert list(tables) == ["here"]
     assert list(errors) == ["lost", "too"]
     assert errors["lost"] is errors["too"]
+
+
+def test_leases_of_a_cluster_are_in_turns():
+    plan = SimpleNamespace(rows=[str(row) for row in range(90)])
+    batches = []
+    turns = {name: LeaseTurns.of_plan(batches, plan) for name in "abc"}
+    rows, leases = dict.fromkeys(turns, 0), []
+    sizes = {"a": 4, "b": 30, "c": 8}
+    while any(row < 90 for row in rows.values()):
+        name = next(name for name, row in rows.items() if row < 90 and turns[name].is_next())
+        keys = plan.rows[rows[name] : rows[name] + sizes[name]]
+        turns[name].count_lease(keys)
+        leases.append((name, rows[name]))
+        rows[name] += len(keys)
+        assert max(rows.values()) - min(rows.values()) <= 30
+        if rows[name] >= 90:
+            turns[name].end()
+    assert leases[:6] == [("a", 0), ("b", 0), ("c", 0), ("a", 4), ("a", 8), ("c", 8)]

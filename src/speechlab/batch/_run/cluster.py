@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from speechlab.batch._plan.steps import RowStep
     from speechlab.batch._run.progress import Tally
     from speechlab.batch._run.rules import RunRules
+    from speechlab.batch._run.turns import LeaseTurns
     from speechlab.client import Client
     from speechlab.store import Store
 
@@ -253,9 +254,16 @@ class LeaseWindow(CallsUnderWay):
     """Calls of a piece of the table, given out in leases: what :class:`Window` is in one process."""
 
     def __init__(
-        self, crew: ClusterWorkers, store: Store, operation: str, tally: Tally, rules: RunRules
+        self,
+        crew: ClusterWorkers,
+        store: Store,
+        operation: str,
+        tally: Tally,
+        rules: RunRules,
+        turns: LeaseTurns | None = None,
     ) -> None:
         super().__init__(tally, rules)
+        self._turns = turns
         self._crew, self._store, self._operation = crew, store, operation
         self._writer = ResultWriter(store, operation)
         self._feed: Iterator[PlannedCall] = iter(())
@@ -299,7 +307,7 @@ class LeaseWindow(CallsUnderWay):
         crew, rules = self._crew, self._rules
         if crew.trouble:
             rules.stop.set(crew.trouble)
-        while not rules.stop.reason:
+        while not rules.stop.reason and (self._turns is None or self._turns.is_next()):
             # looked ahead, so that the last leases are small and end together
             shares = _SHARES_PER_WORKER * max(1, len(crew.leases))
             self._waiting.extend(islice(self._feed, max(0, shares * crew.size - len(self._waiting))))
@@ -309,6 +317,8 @@ class LeaseWindow(CallsUnderWay):
             if address is None or not (calls := self._admit_next_calls(most)):
                 return
             crew.count_lease(address, len(calls))
+            if self._turns is not None:
+                self._turns.count_lease(call.key for call, _ in calls)
             self._start_task(self._run_lease(address, calls))
 
     def _admit_next_calls(self, most: int) -> list[tuple[PlannedCall, Amounts]]:

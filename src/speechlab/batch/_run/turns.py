@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -44,7 +44,7 @@ class CallTurns:
 
     def add_batch(self, plan: Plan, most_at_once: int) -> BatchTurns:
         """Add a batch, for whose first call the others wait; its system works on so many at once, 0 if unknown."""
-        rows = {key: row for row, key in reversed(list(enumerate(plan.rows))) if isinstance(key, str)}
+        rows = _number_rows(plan)
         self._batches.append(BatchTurns(self, len(self._batches), rows, max(len(plan.rows), 1)))
         # A system that works on few at once would fall behind the others, which would gain nothing by that.
         self._ahead = min(self._ahead, most_at_once or self._concurrency)
@@ -90,6 +90,11 @@ class CallTurns:
                 turn.set_result(None)
 
 
+def _number_rows(plan: Plan) -> dict[str, int]:
+    """Return the first row of each call, by its key."""
+    return {key: row for row, key in reversed(list(enumerate(plan.rows))) if isinstance(key, str)}
+
+
 @dataclass(eq=False)
 class BatchTurns:
     """The turns of one batch."""
@@ -122,3 +127,40 @@ class BatchTurns:
         """Wait for the turn of a call, which lasts as long as the block."""
         self.awaited = False
         return self.turns.take_turn(self, self.rows[key])
+
+
+@dataclass(eq=False)
+class LeaseTurns:
+    """The turns of one batch among others whose calls the workers of a cluster make: none is a lease ahead."""
+
+    batches: list[LeaseTurns]
+    rows: Mapping[str, int]
+    length: int
+    reached: float = 0.0  # the last row that was given out, as a share of the table
+    notify: Callable[[], object] | None = None
+    has_ended: bool = False
+
+    @classmethod
+    def of_plan(cls, batches: list[LeaseTurns], plan: Plan) -> LeaseTurns:
+        """Return the turns of another batch, and add them to those of all."""
+        batches.append(cls(batches, _number_rows(plan), max(len(plan.rows), 1)))
+        return batches[-1]
+
+    def is_next(self) -> bool:
+        """Return whether no other batch is behind this one."""
+        return all(other.has_ended or self.reached <= other.reached for other in self.batches)
+
+    def count_lease(self, keys: Iterable[str]) -> None:
+        """Count a lease of these calls, after which it is the turn of others."""
+        self.reached = max(self.reached, *((self.rows[key] + 1) / self.length for key in keys))
+        self._notify_others()
+
+    def end(self) -> None:
+        """Take no more turns."""
+        self.has_ended = True
+        self._notify_others()
+
+    def _notify_others(self) -> None:
+        for other in self.batches:
+            if other is not self and other.notify is not None:
+                other.notify()
