@@ -11,7 +11,7 @@ from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.evaluate._advice.evidence import find_runaway_row
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._speech.blocks import BLOCK, fold_case_and_spaces, merge_labels_by_keys
+from speechlab.evaluate._speech.blocks import BLOCK, fold_text, merge_labels_by_keys
 from speechlab.evaluate._speech.ranking import READINGS, has_error_counts
 from speechlab.evaluate._statistics import MIN_PAIRS, compute_sign_p
 from speechlab.evaluate._writing.differences import BACK, CHRF, ENOUGH, build_study_differences
@@ -305,7 +305,7 @@ def _compare_chrf(
     answered = _drop_incomplete_rows(pairs, reference, output, f"{output}_earlier")
     if len(answered):
         # A repeated text counts as one text: its translations are swapped together.
-        texts = answered["text"].map(fold_case_and_spaces)
+        texts = answered["text"].map(fold_text)
         groups = None if texts.is_unique else texts.tolist()
         sides = {
             name: answered[output + end].tolist()

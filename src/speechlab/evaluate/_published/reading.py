@@ -22,7 +22,7 @@ _NAMES = {
     "text": ("text", "reference", "ref"),
     "hypothesis": ("pred_text", "hypothesis", "prediction", "transcript"),
     "recording": ("audio_filepath", "id", "utterance", "file", "audio"),
-    "speaker": ("speaker", "speaker_id"),
+    "speaker": ("speaker", "speaker_id", "client_id"),
     "system": ("system", "model"),
     "set": ("set", "dataset"),
 }

@@ -151,9 +151,10 @@ def recognition(
             and the study has one system and no condition; None puts all recordings of a language into one row.
         groups: Column of recordings that belong together, such as those of one speaker. They are one block, which is
             drawn and tested as a whole: intervals and verdicts are then about other speakers, too, and need twenty
-            and six of them. ``"auto"`` takes ``speaker`` or ``voice``, if it has six names or more and any of them
-            twice; with fewer, findings say that they are about these speakers. Equal files, and equal texts of one
-            speaker, are one block as well. None takes each row for itself.
+            and six of them. ``"auto"`` takes a column such as ``speaker``, ``speaker_id``, ``client_id`` or
+            ``voice``, if it has six names or more and any of them twice; with fewer, findings say that they are about
+            these speakers. Equal files, and equal texts of one speaker, are one block as well. None takes each row
+            for itself.
         settings: Parameters of ``Client.transcribe`` by the name of the setting, as in ``{"plain": {}, "with names":
             {"hotwords": ["Ada"]}}``. Each service recognizes with each setting. ``"language": None`` has it identify
             the language, which is sent otherwise. None for one setting.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import category, normalize
 
 from speechlab._pandas import pd
 from speechlab.display import format_count
@@ -15,7 +16,19 @@ from speechlab.evaluate._statistics import MIN_PAIRS
 
 # Column with the block of each recording, in studies of recordings of which some belong together.
 BLOCK = "block"
-_SPEAKERS = ("speaker", "voice")
+# What columns of speakers are called, the first that a table has; capitals and signs between words do not count.
+_SPEAKERS = (
+    "speaker",
+    "speakerid",
+    "speakername",
+    "clientid",
+    "spk",
+    "spkid",
+    "talker",
+    "talkerid",
+    "話者",
+    "说话人",
+)
 
 
 class Blocks(NamedTuple):
@@ -37,7 +50,9 @@ def group_rows_into_blocks(
     """Find the blocks of recordings."""
     if groups is None:
         return Blocks(None, [], "")
-    column = next((name for name in _SPEAKERS if name in frame), None) if groups == "auto" else groups
+    column = groups
+    if groups == "auto":
+        column = find_speaker_column(frame) or ("voice" if "voice" in frame.columns else None)
     labels = pd.Series(range(len(frame)))
     keys = [_hash_same_size_files(frame[audio].tolist())]
     names = None if column is None else _to_text_column(frame[column])
@@ -46,9 +61,7 @@ def group_rows_into_blocks(
     unheard = _to_text_column(frame[audio]).isna() if column is not None else True
     speakers = speakers.mask(speakers.isna() & unheard, "")
     keys.append(
-        speakers
-        + "\n"
-        + _to_text_column(frame[text]).map(fold_case_and_spaces, na_action="ignore").astype("string")
+        speakers + "\n" + _to_text_column(frame[text]).map(fold_text, na_action="ignore").astype("string")
     )
     alone = labels = merge_labels_by_keys(labels, keys)
     notes, about, used = [], "", None
@@ -62,6 +75,10 @@ def group_rows_into_blocks(
         count = names.nunique()
         if groups == "auto" and count < MIN_PAIRS:
             about = format_count(count, "speaker", in_words=True)
+            notes.append(
+                f"The column {column} has {about}, so this is about them alone; "
+                "groups=None takes each recording for itself."
+            )
         else:
             labels, used = merge_labels_by_keys(alone, [names]), column
             notes.append(
@@ -71,10 +88,16 @@ def group_rows_into_blocks(
     return Blocks(labels.tolist() if labels.duplicated().any() else None, notes, about, used)
 
 
+def find_speaker_column(frame: pd.DataFrame) -> str | None:
+    """Return the column that has the speakers by its name, such as ``speaker_id`` or ``client_id``."""
+    names = {"".join(filter(str.isalnum, str(name))).lower(): name for name in reversed(frame.columns)}
+    return next((names[name] for name in _SPEAKERS if name in names), None)
+
+
 def count_texts(rows: pd.DataFrame, text: str, item: str) -> int:
     """Return the number of different texts of some recordings; 0 if some have none."""
     texts = rows.drop_duplicates(item)[text]
-    return 0 if texts.isna().any() else texts.map(fold_case_and_spaces).nunique()
+    return 0 if texts.isna().any() else texts.map(fold_text).nunique()
 
 
 def describe_few_texts(texts: int, rows: int) -> str:
@@ -99,9 +122,10 @@ def _to_text_column(column: pd.Series[Any]) -> pd.Series[Any]:
     return column.astype(object).map(str, na_action="ignore").astype("string").reset_index(drop=True)
 
 
-def fold_case_and_spaces(text: object) -> str:
-    """Return a text without differences of capitals and spaces."""
-    return " ".join(str(text).split()).casefold()
+def fold_text(text: object) -> str:
+    """Return a text without differences of capitals, punctuation and spaces."""
+    words = "".join(sign for sign in normalize("NFKC", str(text)) if not category(sign).startswith("P"))
+    return " ".join((words or str(text)).split()).casefold()
 
 
 def _hash_same_size_files(recordings: Sequence[object]) -> pd.Series[Any]:

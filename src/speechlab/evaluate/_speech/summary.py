@@ -9,7 +9,7 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
-from speechlab.evaluate._speech.blocks import BLOCK
+from speechlab.evaluate._speech.blocks import BLOCK, find_speaker_column
 from speechlab.evaluate._speech.ranking import RANKED, READINGS, choose_ranking_counts_by_row
 from speechlab.evaluate._speech.speech_rows import is_multilingual
 from speechlab.evaluate._speech.speed import summarize_calls, summarize_calls_by_load
@@ -94,10 +94,11 @@ def choose_block_unit(rows: pd.DataFrame, groups: str | None) -> str | None:
     """Return what intervals count, where that is not the row: speakers, or blocks of rows that repeat something."""
     if groups != BLOCK:
         return None
-    if "speaker" not in rows.columns:
+    column = find_speaker_column(rows)
+    if column is None:
         return "block"
-    speakers = rows.groupby(BLOCK)["speaker"].nunique()
-    return "speaker" if speakers.eq(1).all() and len(speakers) == rows["speaker"].nunique() else "block"
+    speakers = rows.groupby(BLOCK)[column].nunique()
+    return "speaker" if speakers.eq(1).all() and len(speakers) == rows[column].nunique() else "block"
 
 
 def _find_only_value(values: pd.Series[str]) -> str | None:
@@ -170,7 +171,7 @@ def _compute_common_rates(rows: pd.DataFrame, by: list[str], items: str | None) 
 
 # Times that people wait for, the first that a table has.
 _STARTS = ("first_audible_s", "first_byte_s", "total_s")
-UNITS = {"word": "words", "char": "characters", "reading": "readings", "mixed": "words and characters"}
+UNITS = {"word": "words", "char": "characters", "reading": "kana", "mixed": "words and characters"}
 
 
 _FLAG_NOUNS = {
@@ -195,7 +196,7 @@ def build_rates_view(summary: pd.DataFrame) -> View:
         build_rate_interval_column("clips"),
         DisplayColumn("on the same clips", _format_common_rate, figure=True, optional=True),
         build_text_column("counted in", "ranking_unit"),
-        build_rate_column("with notation", "notation_rate", optional=True),
+        build_notation_column(),
         *(
             build_count_column(name.replace("_", " "), name, optional=True, counted=(FLAGS[name], True))
             for name in flags
@@ -226,7 +227,7 @@ def explain_counting(summary: pd.DataFrame) -> str:
     """Return how errors are counted in the languages that a summary has."""
     codes = {parse_language_code(code) for code in summary["language"].dropna()}
     without_notation = [get_language_name(code) for code in ("en", "zh") if code in codes]
-    clauses = ["Japanese is counted by its sound (in readings)"] if "ja" in codes else []
+    clauses = ["Japanese is counted by its sound, in kana"] if "ja" in codes else []
     if without_notation:
         counted = "" if clauses else "are counted " if len(without_notation) > 1 else "is counted "
         example = "such as 4719 for 4 7 1 9"
@@ -312,7 +313,23 @@ def to_rate_rows(summary: pd.DataFrame) -> list[dict[Hashable, Any]]:
     differs = summary["error_rate"] != summary["ranking_rate"]
     units = choose_ranking_units(summary).astype(object).replace(UNITS)
     notation_rates = summary["error_rate"].where(differs)
-    return summary.assign(ranking_unit=units, notation_rate=notation_rates).to_dict("records")
+    written = (
+        summary["unit"].astype(object).replace(UNITS).where(summary["unit"] != choose_ranking_units(summary))
+    )
+    rates = {"ranking_unit": units, "notation_rate": notation_rates, "notation_unit": written}
+    return summary.assign(**rates).to_dict("records")
+
+
+def build_notation_column() -> DisplayColumn:
+    """Return the rate with notation; with its unit where that is not the one of the rate beside it."""
+
+    def format_cell(row: Mapping[Any, Any]) -> str | None:
+        if is_missing(row.get("notation_rate")):
+            return None
+        unit = row.get("notation_unit")
+        return f"{format_percent(row['notation_rate'])}{'' if is_missing(unit) else f' of {unit}'}"
+
+    return DisplayColumn("with notation", format_cell, figure=True, optional=True)
 
 
 def choose_start_time_column(table: pd.DataFrame) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
 from speechlab.evaluate._advice.evidence import list_systems_failing_more, replace_uncertain_verdicts
-from speechlab.evaluate._speech.blocks import fold_case_and_spaces
+from speechlab.evaluate._speech.blocks import fold_text
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.differences import BACK, CHRF, build_study_differences, describe_difference
 from speechlab.metrics import BETTER, WORSE, compare_translations, judge
@@ -130,7 +130,7 @@ def run_tests(
     first = next(iter(shared.values()))
     sources = [str(cell) for cell in first[columns.text]]  # translations that exist may be of no text
     # A repeated text counts as one text: its translations are swapped together.
-    folded = [fold_case_and_spaces(source) for source in sources]
+    folded = [fold_text(source) for source in sources]
     groups = None if len(set(folded)) == len(folded) else folded
     column = "back_translation" if measure == BACK else "translation"
     references = first[columns.reference].tolist() if measure == CHRF else sources
