@@ -104,7 +104,7 @@ def test_what_a_glossary_loses_stands_beside_what_it_wins():
 def test_names_stay_as_they_are_with_a_line_for_each_direction():
     frame = plant(40, **{"my set": spoil(0.1), "iPhone": spoil(0.12), "c": spoil(0.6)})
     report = study(frame, "my set", "iPhone", "c")
-    assert report.conclusion.text in {"Take iPhone or “my set”, not c.", "Take “my set” or iPhone, not c."}
+    assert report.conclusion.text == "Take “my set” for now; iPhone may be as good, c is worse."
     frame.loc[20:, "source_lang"] = "zh"
     report = study(frame, "iPhone", "c")
     assert report.conclusion.text == "Take iPhone."

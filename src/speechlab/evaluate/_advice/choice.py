@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import format_count, format_percent
@@ -10,6 +10,8 @@ from speechlab.evaluate._advice.evidence import name_few
 from speechlab.evaluate._advice.open_choice import (
     MAX_NAMES,
     UNLIKELY,
+    Advice,
+    Lead,
     describe_lead,
     describe_margin,
     describe_tie,
@@ -23,7 +25,7 @@ from speechlab.evaluate._advice.starts import (
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import describe_p_value
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.evaluate._writing.sentences import join_fitting_clauses, join_names, quote_name
+from speechlab.evaluate._writing.sentences import join_names, quote_name
 from speechlab.metrics import build_significance_mask
 
 if TYPE_CHECKING:
@@ -43,38 +45,17 @@ _EMPTY_SHARE = 0.1
 FAR = 5_000
 
 
-class _Advice(NamedTuple):
-    """What to do, and why: the clauses in the order of their weight."""
-
-    name: str
-    lead: str
-    clauses: tuple[str, ...]
-    certainty: str = "open"
-    more: int | None = None
-
-
 def recommend_system(
     evidence: AnswerEvidence,
     speed: pd.DataFrame,
     what: str = "sentence",
     margin: float = MARGIN,
     baseline: str = "",
-) -> dict[str, Any]:
-    """Advise on a choice between systems.
-
-    Returns:
-        ``name``, the system to take; ``certainty`` (settled, open, none), ``error_rate`` and ``items`` (that all of
-        them have), ``more`` (further blocks that would settle it, if a practical number does); ``lead``, what to do,
-        and ``advice``, how sure it is, each as the part of a sentence.
-    """
-    systems = evidence.order.systems
+) -> Advice:
+    """Advise on a choice between systems."""
     choice = _Choice(evidence, what, margin, baseline, summarize_start_times(speed))
     advice = choice.advise()
-    rates = systems.set_index("system")["error_rate"]
-    facts = {"name": advice.name, "error_rate": rates[advice.name], "items": choice.count}
-    first, *others = advice.clauses
-    words = join_fitting_clauses([first, *choice.list_failure_remarks(advice), *others])
-    return {**facts, "certainty": advice.certainty, "more": advice.more, "lead": advice.lead, "advice": words}
+    return advice.insert_remarks(choice.list_failure_remarks(advice))
 
 
 class _Choice:
@@ -110,23 +91,23 @@ class _Choice:
         texts = self.evidence.texts
         return f" of {format_count(texts, 'text')}" if 0 < texts < self.count else ""
 
-    def advise(self) -> _Advice:
+    def advise(self) -> Advice:
         """Return what to do, by what decides first: failures, one row, few speakers, errors."""
         if len(self.rates) < 2:
             only = "it had no other to be compared with; give two or more"
-            return _Advice(self.best, f"take {quote_name(self.best)}", (only,), "none")
+            return Advice(self.best, Lead("take", (self.best,)), (only,), "none")
         if self.count < _MIN_ITEMS:
             alone = f"{self.items} cannot tell {join_names([self.best, *self.rivals])} apart; take {ENOUGH} or more"
-            return _Advice(self.best, f"take {quote_name(self.best)}", (alone,), "none", ENOUGH - self.count)
+            return Advice(self.best, Lead("take", (self.best,)), (alone,), "none", ENOUGH - self.count)
         return (
             self._advise_on_failures()
             or self._advise_on_runaway_row()
             or (self._advise_on_winner() if not self.rivals else self._advise_without_winner())
         )
 
-    def list_failure_remarks(self, advice: _Advice) -> list[str]:
+    def list_failure_remarks(self, advice: Advice) -> list[str]:
         """Return what else a reader of the answer has to know: who failed, and whose outputs were empty."""
-        evidence, told = self.evidence, f"{advice.lead}; {'; '.join(advice.clauses)}"
+        evidence, told = self.evidence, "; ".join([str(advice.lead), *advice.clauses])
         empty = {
             name: count
             for name, (count, share) in evidence.empty.items()
@@ -136,7 +117,7 @@ class _Choice:
         failed = {name: count for name, count in evidence.failed.items() if name in placed}
         return list_failure_remarks(evidence.absent, empty, failed, evidence.counts, told)
 
-    def _advise_on_failures(self) -> _Advice | None:
+    def _advise_on_failures(self) -> Advice | None:
         """Return the advice where a system that is ahead lacks more rows than another, in both readings."""
         evidence, best = self.evidence, self.best
         second = evidence.penalized
@@ -157,12 +138,13 @@ class _Choice:
             f"with failures as all wrong {_format_pair_rates(best, rival, rates)}",
         )
         if winner == best:
-            return _Advice(best, f"{name} is ahead, but {failed}", readings)
+            return Advice(best, Lead(remarks=(f"{name} is ahead, but {failed}",)), readings)
         if second.tied == [winner]:
-            return _Advice(winner, f"take {quote_name(winner)}: {name} {failed}", readings)
-        return _Advice(best, f"no clear choice: {name} makes fewer errors, but {failed}", readings)
+            return Advice(winner, Lead("take", (winner,), (f"{name} {failed}",), ": "), readings)
+        words = f"no clear choice: {name} makes fewer errors, but {failed}"
+        return Advice(best, Lead(remarks=(words,)), readings)
 
-    def _advise_on_runaway_row(self) -> _Advice | None:
+    def _advise_on_runaway_row(self) -> Advice | None:
         """Return the advice where one row decides, with it and without it."""
         row = self.evidence.runaway
         if row is None or row.order is None or row.order.tied == self.tied:
@@ -178,71 +160,66 @@ class _Choice:
             f"with it {self._describe_pair_rates(self.best, next(n for n in self.rates if n != self.best))}"
         )
         if row.order.tied == [without]:
-            return _Advice(
-                without, f"{quote_name(without)} is better but for one {self.what}", (makes, only, within)
-            )
-        return _Advice(
-            self.best,
-            f"one {self.what} decides between {join_names(list(self.rates)[:2])}",
-            (makes, only, within),
-        )
+            words = f"{quote_name(without)} is better but for one {self.what}"
+            return Advice(without, Lead(remarks=(words,)), (makes, only, within))
+        words = f"one {self.what} decides between {join_names(list(self.rates)[:2])}"
+        return Advice(self.best, Lead(remarks=(words,)), (makes, only, within))
 
-    def _advise_on_winner(self) -> _Advice:
+    def _advise_on_winner(self) -> Advice:
         """Return the advice where one system is significantly better than all others."""
-        best, name = self.best, quote_name(self.best)
+        best = self.best
         if self.evidence.about:
-            lead = f"{name} makes fewer errors with {_add_demonstrative(self.evidence.about)}"
+            lead = f"{quote_name(best)} makes fewer errors with {_add_demonstrative(self.evidence.about)}"
             pair = (
                 f"{self._describe_pair_rates(best, self.losers[0])} on {format_count(self.count, self.what)}"
             )
-            return _Advice(best, lead, (pair, self._describe_few_speakers()))
+            return Advice(best, Lead(remarks=(lead,)), (pair, self._describe_few_speakers()))
         p = _format_p_value(self.evidence.order, self.losers[0])
         clause = (
             f"it makes significantly fewer errors than {join_names(self.losers)} on {self.items}"
             f" ({', '.join(filter(None, [_format_pair_rates(best, self.losers[0], self.rates), p]))})"
         )
         sooner = describe_start_difference(best, self.losers, self.starts)
-        return _Advice(best, f"take {name}", (clause, sooner), "settled")
+        return Advice(best, Lead("take", (best,)), (clause, sooner), "settled")
 
-    def _advise_without_winner(self) -> _Advice:
+    def _advise_without_winner(self) -> Advice:
         """Return the advice where errors do not decide between the first systems."""
         best, rivals = self.best, self.rivals
         equals = [name for name in rivals if self.rates[name] == self.rates[best]]
-        lead, clauses, more = self._describe_undecided_choice(equals), [], None
-        if self.losers:
-            p = _format_p_value(self.evidence.order, self.losers[0])
-            figures = ", ".join(filter(None, [_format_rate(self.rates[self.losers[0]]), p]))
-            than = "" if ", not " in lead else f" than {quote_name(best)}"
-            clauses.append(f"significantly worse{than}: {join_names(self.losers)} ({figures})")
+        lead, more = self._describe_undecided_choice(equals), None
+        wins = settling = ""
         if self.blocks < MIN_PAIRS:
-            few, more = self._describe_missing_blocks()
-            clauses.append(few)
+            first, more = self._describe_missing_blocks()
         elif (level := self._describe_equivalence(rivals)) is not None:
-            clauses.append(level)
-        elif equals and len(equals) == len(rivals):
+            first = level
+        elif len(equals) == len(rivals):
             both = "both" if len(rivals) == 1 else "all"
-            clauses.append(
-                f"{both} {_format_rate(self.rates[best])} on {self.items}, too few to say there is none"
-            )
+            first = f"{both} {_format_rate(self.rates[best])} on {self.items}, too few to say there is none"
         else:
             rival = next(name for name in rivals if name not in equals)
-            pair = self._describe_pair_rates(best, rival, with_p=False)
             p = _format_p_value(self.evidence.order, rival)
-            clauses.append(f"{pair} on {self.items}, which may be chance{f' ({p})' if p else ''}")
+            pair = self._describe_pair_rates(best, rival, with_p=False)
+            first = f"{pair} on {self.items}, which may be chance{f' ({p})' if p else ''}"
+            wins = self._describe_rival_wins(rival)
             settling, more = self._describe_blocks_needed(rival)
-            clauses += [self._describe_rival_wins(rival), settling]
-        clauses += [self._describe_few_speakers()] if self.evidence.about else []
-        return _Advice(best, lead, tuple(clauses), "open", more)
+        few = self._describe_few_speakers() if self.evidence.about else ""
+        return Advice(best, lead, (first, self._describe_losers(), wins, settling, few), "open", more)
 
-    def _describe_undecided_choice(self, equals: list[str]) -> str:
+    def _describe_losers(self) -> str:
+        if not self.losers:
+            return ""
+        return f"significantly worse: {join_names(self.losers)} ({_format_rate(self.rates[self.losers[0]])})"
+
+    def _describe_undecided_choice(self, equals: list[str]) -> Lead:
         """What to do where errors decide nothing: what starts sooner, or that nothing is decided."""
         best, rivals, name = self.best, self.rivals, quote_name(self.best)
         slower = [words for rival in rivals if (words := describe_earlier_start(best, rival, self.starts))]
         if len(slower) == len(rivals):
-            return f"take {name}, which starts {slower[0]}"
+            return Lead("take", (best,), (f"which starts {slower[0]}",), ", ")
         if self.losers and self.evidence.about and self.baseline not in [best, *rivals]:
             losers = join_names(self.losers, most=MAX_NAMES)
-            return f"{name} makes fewer errors than {losers} with {_add_demonstrative(self.evidence.about)}"
+            words = f"{name} makes fewer errors than {losers} with {_add_demonstrative(self.evidence.about)}"
+            return Lead(remarks=(words,))
         is_level = self._describe_equivalence(rivals) is not None
         tie = describe_tie(
             best,
@@ -260,7 +237,7 @@ class _Choice:
         empty, share = self.evidence.empty.get(best, (0, 0.0))
         if share > _EMPTY_SHARE:
             of = format_count(self.evidence.counts[best], self.what)
-            return f"{name} is ahead, but came back empty on {empty} of {of}"
+            return Lead(remarks=(f"{name} is ahead, but came back empty on {empty} of {of}",))
         sooner = next(
             (
                 (rival, words)
@@ -273,7 +250,7 @@ class _Choice:
             rival = next((other for other in rivals if other not in equals), rivals[0])
             p = self.evidence.order.systems.set_index("system")["p_best"].get(rival)
             return describe_lead(best, rivals, p)
-        return f"{name} is ahead, but {quote_name(sooner[0])} starts {sooner[1]}"
+        return Lead(remarks=(f"{name} is ahead, but {quote_name(sooner[0])} starts {sooner[1]}",))
 
     def _is_significantly_better(self, one: str, other: str) -> bool:
         pairs = self.evidence.order.pairs

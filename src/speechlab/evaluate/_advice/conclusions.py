@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from speechlab._arguments import is_missing
 from speechlab.display import join_with_and
-from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.evaluate._writing.sentences import (
     LINE_WORDS,
@@ -20,96 +17,70 @@ from speechlab.evaluate._writing.sentences import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from speechlab.evaluate._advice.open_choice import Advice
 
 
-def build_choice_conclusion(choice: pd.DataFrame, where: str = "") -> Conclusion:
+def build_choice_conclusion(advice: Mapping[str, Advice], where: str = "") -> Conclusion:
     """Return the answer for all languages: what to take, and a line for each language on how sure that is.
 
-    Words on ``where`` that is, such as in which noise, come first.
+    Words on ``where`` that is, such as in which noise, come first. Languages are words.
     """
-    rows = choice.to_dict("records")
-    decided = [row for row in rows if not is_missing(row["name"]) and row["certainty"] != "none"]
-    names = [row["name"] for row in decided]
-    leads = {str(row["lead"]) for row in decided}
+    decided = {language: one for language, one in advice.items() if one.certainty != "none"}
+    leads = list(dict.fromkeys(one.lead for one in decided.values()))
+    names = [one.name for one in decided.values()]
+    full: set[str] = set()  # languages of which the line repeats what to do
     if not decided:
         lead = "nothing can be advised"
-    elif len(leads) == 1 and len(decided) == len(rows):
-        (lead,) = leads
-    elif all(_is_recommended(row) for row in decided):
-        choices = [f"{quote_name(row['name'])} for {format_language(row['language'])}" for row in decided]
-        lead = f"take {join_with_and(choices)}"
+    elif len(leads) == 1 and len(decided) == len(advice):
+        lead = leads[0].describe(TITLE_WORDS - len(where.split()))
     else:
-        lead = _join_advice_by_language(decided)
-    if len(lead.split()) > TITLE_WORDS and len(decided) > 1:
-        lead = _join_leaders_by_language(decided)
-        is_named = lead.startswith("take ")
-        rows = [
-            row if is_named and _list_taken(row) else {**row, "advice": _put_lead_first(row)} for row in rows
-        ]
+        lead = _join_leads(decided)
+        if count_words(lead) > TITLE_WORDS:
+            lead = _join_leads(decided, is_brief=True)
+            full = {language for language, one in decided.items() if not one.lead.verb}
+        if count_words(lead) > TITLE_WORDS:
+            lead = _count_decided_languages(decided)
+            full = {language for language, one in decided.items() if not one.lead.is_plain}
     lines = [
-        f"{format_language(row['language'])}: {_name_subject(row)}."
-        if len(rows) > 1
-        else f"{capitalize_unless_name(_remove_final_period(row['advice']), names)}."
-        for row in rows
+        f"{language}: {_describe_certainty(language, one, is_full=language in full)}."
+        if len(advice) > 1
+        else f"{capitalize_unless_name(one.words.rstrip('.'), names)}."
+        for language, one in advice.items()
     ]
     first = f"{where}, {lead}." if where else f"{capitalize_unless_name(lead, names)}."
     return Conclusion(first, "\n".join(lines))
 
 
-def _remove_final_period(words: object) -> str:
-    return str(words).rstrip(".")
+def _describe_certainty(language: str, advice: Advice, *, is_full: bool) -> str:
+    """Return how sure the advice of one of several languages is, with what to do in it first if that is not said."""
+    is_told = advice.lead.is_plain or advice.lead.is_provisional
+    remarks = () if is_told or not advice.lead.verb else advice.lead.remarks[:1]
+    clauses = [*([str(advice.lead)] if is_full else remarks), *advice.clauses]
+    words = join_fitting_clauses(clauses, LINE_WORDS - len(language.split())).rstrip(".")
+    return f"{quote_name(advice.name)} {words[3:]}" if words.startswith("it makes ") else words
 
 
-def _name_subject(row: dict[Any, Any]) -> str:
-    """Return the advice of one of several languages, with the name of the system that it is about."""
-    advice = _remove_final_period(row["advice"])
-    return f"{quote_name(row['name'])} {advice[3:]}" if advice.startswith("it makes ") else advice
-
-
-def _is_recommended(row: dict[Any, Any]) -> bool:
-    return str(row["lead"]) == f"take {quote_name(row['name'])}"
-
-
-def _list_taken(row: dict[Any, Any]) -> str:
-    """Return the systems that the advice takes: ``a or b`` of *take a or b, not c*; empty where it takes none."""
-    lead = str(row["lead"])
-    if is_missing(row["name"]) or not lead.startswith("take "):
-        return ""
-    return re.split(r", not | over |, which |: (?=[^”]*(?:“|$))", lead.removeprefix("take "))[0]
-
-
-def _join_leaders_by_language(rows: Sequence[dict[Any, Any]]) -> str:
-    """Return whom to take in each language, and where that is open; of many languages their number."""
-    taken = [row for row in rows if _list_taken(row)]
-    others = [row for row in rows if not _list_taken(row)]
-    choices = [f"{_list_taken(row)} in {format_language(row['language'])}" for row in taken]
-    clauses = [f"take {', '.join(choices)}"] if taken else []
-    languages = [format_language(row["language"]) for row in others]
-    clauses += [f"which is best in {join_with_and(languages)} is open"] if others else []
-    lead = "; ".join(clauses)
-    if count_words(lead) <= TITLE_WORDS:
-        return lead
-    return f"{len(taken)} of {len(rows)} languages are decided" if taken else "no language is decided"
-
-
-def _put_lead_first(row: dict[Any, Any]) -> str:
-    """Return the advice of a language with what to do in it first, as far as a line has room."""
-    if is_missing(row["name"]) or _is_recommended(row):
-        return str(row["advice"])
-    clauses = [str(row["lead"]), *_remove_final_period(row["advice"]).split("; ")]
-    return join_fitting_clauses(clauses, LINE_WORDS - len(format_language(row["language"]).split()))
-
-
-def _join_advice_by_language(rows: Sequence[dict[Any, Any]]) -> str:
-    """Return what to do in each language in one sentence: what is taken first, then who is ahead."""
-    clauses = []
-    for row in sorted(rows, key=_is_recommended, reverse=True):
-        name, language = quote_name(row["name"]), format_language(row["language"])
-        if _is_recommended(row):
-            clauses.append(f"take {name} for {language}")
-        elif str(row["lead"]).startswith((f"{name} is ahead of ", "no difference shown between ")):
-            clauses.append(f"in {language} no difference is shown")
-        else:
-            clauses.append(f"{language}: {row['lead']}")
+def _join_leads(decided: Mapping[str, Advice], *, is_brief: bool = False) -> str:
+    """Return what to do in each language: what is taken first, then for now, then where that is open."""
+    sorts: dict[str, list[str]] = {}
+    for language, one in decided.items():
+        now = "for now " if one.lead.is_provisional else ""
+        if one.lead.verb:
+            sorts.setdefault(f"{now}{one.lead.verb}", []).append(f"{one.lead.names} for {language}")
+    clauses = [
+        f"{sort} {join_with_and(sorts[sort])}" for sort in ("keep", "take", "for now take") if sort in sorts
+    ]
+    others = {language: one.lead for language, one in decided.items() if not one.lead.verb}
+    if is_brief and others:
+        return "; ".join([*clauses, f"which is best in {join_with_and([*others])} is open"])
+    clauses += [
+        f"in {language} no difference is shown" if lead.is_undecided else f"{language}: {lead}"
+        for language, lead in others.items()
+    ]
     return "; ".join(clauses)
+
+
+def _count_decided_languages(decided: Mapping[str, Advice]) -> str:
+    """Return in how many of many languages it is known whom to take."""
+    count = sum(bool(one.lead.verb) for one in decided.values())
+    return f"{count} of {len(decided)} languages are decided" if count else "no language is decided"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import permutations
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
@@ -18,17 +19,19 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.display import format_count
+from speechlab.evaluate._advice.open_choice import Lead
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._writing.columns import describe_p_value
 from speechlab.evaluate._writing.contents import Finding
-from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.evaluate._writing.sentences import join_fitting_clauses, quote_name
+from speechlab.evaluate._writing.differences import ENOUGH, format_needed
+from speechlab.evaluate._writing.sentences import quote_name
 from speechlab.metrics import compute_student_p, holm
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from speechlab.evaluate._advice.evidence import AnswerEvidence
+    from speechlab.evaluate._advice.open_choice import Advice
 
     Place = tuple[str, str]  # language and condition
 
@@ -185,7 +188,7 @@ def _describe_price(ratio: float) -> str:
 
 def _describe_margin(row: Mapping[Any, Any]) -> str:
     number = f"{100 * row['margin']:g}"
-    unit = {"word": "words", "char": "characters", "reading": "readings"}.get(str(row["unit"]), "tokens")
+    unit = {"word": "words", "char": "characters", "reading": "kana"}.get(str(row["unit"]), "tokens")
     return f"at most {number} error{'' if number == '1' else 's'} in 100 {unit} more"
 
 
@@ -210,9 +213,8 @@ def build_price_findings(tests: pd.DataFrame, label: str = "recording") -> tuple
             words = f"{cheap}, {_describe_price(row['price_ratio'])}, is not shown to make {_describe_margin(row)} "
             words += f"than {dear} ({p})"
             if not pd.isna(row["needed"]) and row["needed"] > row["blocks"]:
-                words += (
-                    f"; if nothing changes, {row['needed']:,} {label}s would show it in four of five studies"
-                )
+                needed = format_needed(row["needed"])
+                words += f"; if nothing changes, {needed} {label}s would show it in four of five studies"
             words += "."
         where = ", ".join(filter(None, (str(row["language"]), str(row["condition"]))))
         place = (str(row["language"]), str(row["condition"]), (str(row["a"]), str(row["b"])))
@@ -222,24 +224,20 @@ def build_price_findings(tests: pd.DataFrame, label: str = "recording") -> tuple
     return tuple(findings)
 
 
-def apply_prices(
-    advice: dict[str, Any], known: AnswerEvidence, tests: pd.DataFrame, baseline: str = ""
-) -> dict[str, Any]:
+def apply_prices(advice: Advice, known: AnswerEvidence, tests: pd.DataFrame, baseline: str = "") -> Advice:
     """Return the advice on systems, with what it costs less: to take a cheaper system that is no worse."""
     shown = {(row["a"], row["b"]): row for row in tests[tests["no_worse"]].to_dict("records")}
     tied = known.order.tied
-    if advice["certainty"] == "open" and known.runaway is None:
+    if advice.certainty == "open" and known.runaway is None:
         for name in dict.fromkeys(cheap for _, cheap in shown):
             rivals = [baseline] if baseline else [other for other in tied if other != name]
             if name in tied and all((rival, name) in shown for rival in rivals):
                 words = f"it {_describe_no_worse(shown[rivals[0], name])}"
-                lead, clauses = f"take {quote_name(name)}", join_fitting_clauses([words, advice["advice"]])
-                rates = known.order.systems.set_index("system")["error_rate"]
-                facts = {"name": name, "error_rate": rates[name], "lead": lead, "advice": clauses}
-                return {**advice, **facts, "more": None}
-    cheaper = [row for (dear, _), row in shown.items() if dear == advice["name"]]
+                lead = Lead("take", (name,))
+                return replace(advice, name=name, lead=lead, clauses=(words, advice.words), more=None)
+    cheaper = [row for (dear, _), row in shown.items() if dear == advice.name]
     if not cheaper:
         return advice
     best = min(cheaper, key=lambda row: row["price_ratio"])
     words = f"{quote_name(best['b'])} {_describe_no_worse(best)}"
-    return {**advice, "advice": join_fitting_clauses([advice["advice"], words])}
+    return replace(advice, clauses=(advice.words, words))

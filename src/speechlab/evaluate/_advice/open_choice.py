@@ -1,16 +1,94 @@
-"""The words for a choice between systems, whatever is measured: who leads, who is level, who failed."""
+"""Advice on a choice between systems as a value, and its words, whatever is measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 
 from speechlab._arguments import is_number
-from speechlab.evaluate._writing.sentences import join_names, quote_name
+from speechlab.evaluate._writing.sentences import (
+    TITLE_WORDS,
+    count_words,
+    join_fitting_clauses,
+    join_names,
+    quote_name,
+)
 
 # Maximum number of systems that the first sentence names; of more systems it gives the number.
 MAX_NAMES = 2
 # P-value above which a lead is none, and a number of further items would promise too much.
 UNLIKELY = 0.5
+
+
+@dataclass(frozen=True)
+class Lead:
+    """What to do.
+
+    Attributes:
+        verb: *take* or *keep*; empty where no system is advised.
+        systems: Those that are taken, the first one first; any of several.
+        remarks: What else the title says, in the order of its weight: the second remark may be left out.
+        separator: What stands between the choice and the remarks.
+        is_provisional: Whether others may be as good, so that the choice is for now.
+        is_undecided: Whether nothing is known but that no difference is shown.
+    """
+
+    verb: str = ""
+    systems: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    separator: str = "; "
+    is_provisional: bool = False
+    is_undecided: bool = False
+
+    @property
+    def names(self) -> str:
+        """The systems that are taken, for a sentence."""
+        return join_names(self.systems, "or", MAX_NAMES)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is to be said but whom to take."""
+        return bool(self.verb) and not self.remarks
+
+    def describe(self, most: int = TITLE_WORDS) -> str:
+        """Return the part of a sentence, with as many remarks as so many words allow; the first one stays."""
+        choice = f"{self.verb} {self.names}{' for now' if self.is_provisional else ''}{self.separator}"
+        words = "".join([choice if self.verb else "", *self.remarks[:1]])
+        for remark in self.remarks[1:]:
+            words = longer if count_words(longer := f"{words}, {remark}") <= most else words
+        return words if self.remarks else words.removesuffix(self.separator)
+
+    def __str__(self) -> str:
+        return self.describe()
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do, and how sure that is.
+
+    Attributes:
+        name: The first system; empty where nothing could be compared.
+        lead: What to do.
+        clauses: How sure that is, in the order of their weight.
+        certainty: *settled* (significantly better than all others), *open*, or *none* (nothing to choose from).
+        more: Further blocks that would settle it, if a practical number does.
+    """
+
+    name: str
+    lead: Lead
+    clauses: tuple[str, ...]
+    certainty: str = "open"
+    more: int | None = None
+
+    @property
+    def words(self) -> str:
+        """How sure it is, as far as a line has room."""
+        return join_fitting_clauses(self.clauses)
+
+    def insert_remarks(self, remarks: Sequence[str]) -> Advice:
+        """Return this advice with remarks behind its first clause."""
+        return replace(self, clauses=(*self.clauses[:1], *remarks, *self.clauses[1:]))
 
 
 def describe_tie(
@@ -24,35 +102,62 @@ def describe_tie(
     beats: Callable[[str, str], bool],
     held: Collection[str] = (),
     most: int = MAX_NAMES,
-) -> str:
+) -> Lead | None:
     """Return what to do where the first system is not significantly better than its rivals.
 
-    Empty where nothing but its lead can be told. ``beats`` tells whether one system is significantly better than
+    None where nothing but its lead can be told. ``beats`` tells whether one system is significantly better than
     another; rivals that are ``held`` back, because of what failed or came back empty, are not advised.
     """
     if baseline in [best, *rivals]:
-        return f"keep {quote_name(baseline)}"
+        return Lead("keep", (baseline,))
     if losers:
-        taken = [best, *(name for name in rivals if name not in held)]
-        dropped = [loser for loser in losers if all(beats(name, loser) for name in [best, *rivals])]
-        if dropped:
-            return f"take {join_names(taken, 'or', MAX_NAMES)}, not {join_names(dropped, 'or', MAX_NAMES)}"
-        is_plain = len(rivals) == len(losers) == 1
-        others = f"{join_names(rivals, most=MAX_NAMES)} {'is' if len(rivals) == 1 else 'are'}"
-        rest = f"{others} not shown to differ{' from either' if is_plain else ''}"
-        return f"take {quote_name(best)} over {join_names(losers, most=MAX_NAMES)}; {rest}"
+        return _describe_choice_without_losers(best, rivals, losers, equals, beats, held)
     if is_level:
-        return f"{join_names([best, *rivals], most=most)} are level"
+        return Lead(remarks=(f"{join_names([best, *rivals], most=most)} are level",))
     if len(equals) == len(rivals):
-        return f"no difference seen between {join_names([best, *rivals], most=most)}"
-    return ""
+        return Lead(remarks=(f"no difference seen between {join_names([best, *rivals], most=most)}",))
+    return None
 
 
-def describe_lead(best: str, rivals: Sequence[str], p: object = None) -> str:
+def _describe_choice_without_losers(
+    best: str,
+    rivals: Sequence[str],
+    losers: Sequence[str],
+    equals: Collection[str],
+    beats: Callable[[str, str], bool],
+    held: Collection[str],
+) -> Lead:
+    """Return whom to take, who may be as good, and who is worse."""
+    others = [name for name in rivals if name not in held]
+    if not others:
+        return Lead("take", (best,), (f"not {join_names(losers, 'or', MAX_NAMES)}",), ", ")
+    same = [name for name in others if name in equals and all(beats(name, loser) for loser in losers)]
+    rest = [name for name in others if name not in same]
+    worse = _list_phrasings(losers, "is worse", "are worse")
+    unknown = _list_phrasings(rest, "may be as good") if rest else ["no difference seen between them"]
+    leads = [
+        Lead("take", (best, *same), words, is_provisional=bool(rest)) for words in product(unknown, worse)
+    ]
+    fits = (lead for lead in leads if count_words(lead.describe(2 * TITLE_WORDS)) <= TITLE_WORDS)
+    return next(fits, leads[-1])
+
+
+def _list_phrasings(names: Sequence[str], one: str, several: str = "") -> list[str]:
+    """Return what is said of systems, from long to short: of few by name, of others by their number."""
+    named = f"{join_names(names)} {one if len(names) == 1 else several or one}"
+    if len(names) == 1:
+        return [named]
+    counted = [f"{len(names)} others {several or one}", f"{len(names)} {several or one}"]
+    return [*([named] if len(names) <= MAX_NAMES else []), *counted]
+
+
+def describe_lead(best: str, rivals: Sequence[str], p: object = None) -> Lead:
     """Return that a system is ahead of others, which may be chance; or that it cannot be told from them."""
     if is_number(p) and p > UNLIKELY:
-        return f"no difference shown between {join_names([best, *rivals], most=MAX_NAMES)}"
-    return f"{quote_name(best)} is ahead of {join_names(rivals, most=MAX_NAMES)}, not yet for sure"
+        words = f"no difference shown between {join_names([best, *rivals], most=MAX_NAMES)}"
+    else:
+        words = f"{quote_name(best)} is ahead of {join_names(rivals, most=MAX_NAMES)}, not yet for sure"
+    return Lead(remarks=(words,), is_undecided=True)
 
 
 def describe_margin(figures: Sequence[str], where: str, bound: float, margin: float) -> str:

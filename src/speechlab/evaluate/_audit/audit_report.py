@@ -20,7 +20,11 @@ from speechlab.evaluate._writing.columns import (
     build_text_column,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Finding, ShownRows
-from speechlab.evaluate._writing.differences import build_study_differences, describe_rows_and_blocks
+from speechlab.evaluate._writing.differences import (
+    build_study_differences,
+    describe_rows_and_blocks,
+    format_needed,
+)
 from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values
 from speechlab.evaluate._writing.sentences import capitalize_unless_name, join_names
 from speechlab.metrics import (
@@ -183,7 +187,7 @@ def _build_views(summary: pd.DataFrame, sets: Sequence[pd.DataFrame], unit: str)
         build_count_column("rank", "rank"),
         build_count_column("group", "group"),
         DisplayColumn("ranks by chance", _format_ranks, figure=True),
-        build_count_column("settled by", "needed", optional=True),
+        DisplayColumn("settled by", lambda row: format_needed(row["needed"]), True, optional=True),
         build_rate_column("agrees with wrong references", "followed", optional=True),
     ]
     note = (

@@ -20,7 +20,7 @@ from speechlab.evaluate._advice.evidence import (
 )
 from speechlab.evaluate._advice.no_worse import apply_prices
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
-from speechlab.evaluate._speech.blocks import BLOCK, count_texts, describe_few_texts
+from speechlab.evaluate._speech.blocks import BLOCK, count_texts, describe_few_texts, find_speaker_column
 from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.summary import UNITS, choose_block_unit, choose_ranking_units
 from speechlab.evaluate._statistics import MIN_PAIRS
@@ -35,6 +35,7 @@ from speechlab.evaluate._writing.sentences import capitalize_unless_name
 from speechlab.metrics import Ranking, compare, compute_utterances_needed, judge, rank
 
 if TYPE_CHECKING:
+    from speechlab.evaluate._advice.open_choice import Advice
     from speechlab.evaluate._systems import System
 
 
@@ -126,11 +127,8 @@ def _select_rankable_rows(
     for condition, group in conditions:
         label = ", ".join(filter(None, (code, str(condition))))
         where_shown = "page" if condition in {"", AS_RECORDED} else ""
-        keep = [
-            "system",
-            "recording",
-            *(name for name in (BLOCK, "speaker", "file") if name in group.columns),
-        ]
+        extra = (BLOCK, find_speaker_column(group), "file")
+        keep = ["system", "recording", *(name for name in extra if name in group.columns)]
         scores = score_for_ranking(group, text, language, keep)
         alive = scores[scores["errors"].notna()]
         failed = [name for name in group["system"].unique() if name not in set(alive["system"])]
@@ -184,8 +182,8 @@ def build_systems_conclusion(
     no_worse: pd.DataFrame | None = None,
 ) -> Conclusion:
     """Return which system to take for each language: in the hardest condition, if there are some, and without it."""
-    rows: list[dict[str, Any]] = []
-    clean: list[dict[str, Any]] = []
+    here: dict[str, Advice] = {}
+    clean: dict[str, Advice] = {}
     hardest = choose_loudest_or_last_condition(conditions) if conditions else ""
     where = _describe_settled_noise(order, conditions, hardest, margin, baseline) if hardest else ("", "")
     for (code, condition), evidence in order.evidence.items():
@@ -194,19 +192,19 @@ def build_systems_conclusion(
         calls = speed[speed["language"] == code] if len(speed) and condition != hardest else speed.iloc[:0]
         advice = recommend_system(evidence, calls, "recording", margin, baseline)
         if no_worse is not None:
-            here = (no_worse["language"] == code) & (no_worse["condition"] == condition)
-            advice = apply_prices(advice, evidence, no_worse[here], baseline)
-        (rows if condition == hardest or not hardest else clean).append({"language": code, **advice})
-    if not rows:
+            tests = no_worse[(no_worse["language"] == code) & (no_worse["condition"] == condition)]
+            advice = apply_prices(advice, evidence, tests, baseline)
+        (here if condition == hardest or not hardest else clean)[format_language(code)] = advice
+    if not here:
         why = str(findings[0]) if findings else "No recording was recognized by all systems."
         return Conclusion("No system can be advised.", why)
-    answer = build_choice_conclusion(pd.DataFrame(rows), where[0])
+    answer = build_choice_conclusion(here, where[0])
     title = f"{answer.text.removesuffix('.')}{where[1]}."
     holds_in_several = hardest and where[0] != f"In {_format_condition(hardest)}"
     lines = [_put_noise_level_first(answer.certainty, hardest) if holds_in_several else answer.certainty]
-    for row in clean:
-        label = f"{format_language(row['language'])}, " if len(clean) > 1 else ""
-        lines.append(capitalize_unless_name(f"{label}as recorded: {row['lead']}; {row['advice']}."))
+    for language, advice in clean.items():
+        label = f"{language}, " if len(clean) > 1 else ""
+        lines.append(capitalize_unless_name(f"{label}as recorded: {advice.lead}; {advice.words}."))
     return Conclusion(title, "\n".join(lines))
 
 
@@ -233,8 +231,8 @@ def _describe_settled_noise(
         name: recommend_system(order.evidence[code, name], nothing_timed, "recording", margin, baseline)
         for name in here
     }
-    lead, count = advice[hardest]["lead"], 0
-    while count < len(here) and (advice[here[count]]["certainty"], advice[here[count]]["lead"]) == (
+    lead, count = advice[hardest].lead, 0
+    while count < len(here) and (advice[here[count]].certainty, advice[here[count]].lead) == (
         "settled",
         lead,
     ):

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
-from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.evidence import list_systems_failing_more
 from speechlab.evaluate._advice.open_choice import (
+    Advice,
+    Lead,
     describe_lead,
     describe_margin,
     describe_tie,
@@ -26,10 +27,12 @@ from speechlab.evaluate._translation.translation_differences import (
 )
 from speechlab.evaluate._writing.columns import describe_p_value, format_language
 from speechlab.evaluate._writing.differences import ENOUGH, describe_rows_and_blocks
-from speechlab.evaluate._writing.sentences import LINE_WORDS, join_fitting_clauses, join_names, quote_name
+from speechlab.evaluate._writing.sentences import join_names, quote_name
 from speechlab.metrics import BETTER, WORSE, format_difference, format_value
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from speechlab.evaluate._translation.translation_measures import Columns
     from speechlab.evaluate._writing.contents import Conclusion
 
@@ -46,27 +49,14 @@ def build_systems_conclusion(
     differences: pd.DataFrame, table: pd.DataFrame, columns: Columns, margin: float, baseline: str
 ) -> Conclusion:
     """Return which system to take for each direction, and a line for each on how sure that is."""
-    rows = []
-    placed = place_texts(table)
-    directions = placed.groupby([columns.source_lang, columns.target_lang], sort=False)
-    for (source, target), group in directions:
+    placed, advice = place_texts(table), {}
+    for (source, target), group in placed.groupby([columns.source_lang, columns.target_lang], sort=False):
         own = differences[differences["language"] == f"{source} → {target}"]
-        direction = f"{format_language(str(source))} to {format_language(str(target))}"
-        words = LINE_WORDS - (len(direction.split()) if directions.ngroups > 1 else 0)
         choice = _TranslatorChoice(own, group, columns, margin, baseline)
-        lead, clauses, certainty = choice.advise()
-        clauses = [clauses[0], *choice.list_remarks(f"{lead}; {'; '.join(clauses)}"), *clauses[1:]]
-        advice = join_fitting_clauses(clauses, words)
-        rows.append(
-            {
-                "language": direction,
-                "name": choice.best,
-                "lead": lead,
-                "certainty": certainty,
-                "advice": advice,
-            }
-        )
-    return build_choice_conclusion(pd.DataFrame(rows))
+        found = choice.advise()
+        direction = f"{format_language(str(source))} to {format_language(str(target))}"
+        advice[direction] = found.insert_remarks(choice.list_remarks(found))
+    return build_choice_conclusion(advice)
 
 
 class _TranslatorChoice:
@@ -106,11 +96,11 @@ class _TranslatorChoice:
         order = sorted(self.scores, key=lambda name: (-self.scores[name], name))
         self.best, self.others = (order[0], order[1:]) if order else (min(self.rows), [])
 
-    def advise(self) -> tuple[str, list[str], str]:
-        """Return what to do, the clauses on how sure that is, and whether it is settled."""
+    def advise(self) -> Advice:
+        """Return what to do, and how sure that is."""
         if not self.others:
-            names = join_names(sorted(self.rows))
-            return f"{names} cannot be compared", ["no text was translated by both"], "open"
+            lead = Lead(remarks=(f"{join_names(sorted(self.rows))} cannot be compared",))
+            return Advice(self.best, lead, ("no text was translated by both",))
         failures = self._advise_on_failures()
         if failures is not None:
             return failures
@@ -119,8 +109,9 @@ class _TranslatorChoice:
         rivals = [name for name in self.others if name not in losers]
         return self._advise_on_winner() if not rivals else self._advise_on_open_lead(rivals, losers)
 
-    def list_remarks(self, told: str) -> list[str]:
+    def list_remarks(self, advice: Advice) -> list[str]:
         """Return who failed on texts, whose translations came back empty, and who copied the texts."""
+        told = "; ".join([str(advice.lead), *advice.clauses])
         empty = {name: count for name, count in self.empty.items() if count and name not in self.absent}
         totals = dict.fromkeys(self.rows, self.total)
         remarks = list_failure_remarks(self.absent, empty, self.failed, totals, told)
@@ -145,7 +136,7 @@ class _TranslatorChoice:
             return ""
         return BETTER if (pair["verdict"] == BETTER) == (pair["b"] == one) else WORSE
 
-    def _advise_on_failures(self) -> tuple[str, list[str], str] | None:
+    def _advise_on_failures(self) -> Advice | None:
         """Return the advice where the system that is ahead lacks more texts than another, in both readings."""
         best = self.best
         rivals = [name for name in self.others if self.failed[name] < self.failed[best]]
@@ -155,16 +146,16 @@ class _TranslatorChoice:
         failed = f"failed on {self.failed[best]} of {format_count(self.total, 'text')}"
         second = self._test_failures_as_empty(best, rival)
         readings = [f"where both answered, {self._describe_pair(best, rival, brief=True)}"]
+        unclear = Lead(remarks=(f"no clear choice: {name} scores higher, but {failed}",))
         if second is None:
-            return f"no clear choice: {name} scores higher, but {failed}", readings, "open"
+            return Advice(best, unclear, tuple(readings))
         values = {str(second["a"]): second["value_a"], str(second["b"]): second["value_b"]}
         score = f"{quote_name(best)} {values[best]:.1f}, {quote_name(rival)} {values[rival]:.1f}"
         readings.append(f"with failures as empty texts {score}")
         if values[rival] > values[best] and second["p"] < _LEVEL and len(self.others) == 1:
-            return f"take {quote_name(rival)}: {name} {failed}", readings, "open"
-        if values[rival] > values[best]:
-            return f"no clear choice: {name} scores higher, but {failed}", readings, "open"
-        return f"{name} is ahead, but {failed}", readings, "open"
+            return Advice(rival, Lead("take", (rival,), (f"{name} {failed}",), ": "), tuple(readings))
+        ahead = Lead(remarks=(f"{name} is ahead, but {failed}",))
+        return Advice(best, unclear if values[rival] > values[best] else ahead, tuple(readings))
 
     def _test_failures_as_empty(self, best: str, rival: str) -> dict[Any, Any] | None:
         """Return the test of two systems with an empty text for each failure."""
@@ -174,84 +165,84 @@ class _TranslatorChoice:
         places = find_common_positions(filled, [self.output, self.reference])
         return next(iter(run_tests(filled, places, self.measure, self.columns)), None)
 
-    def _advise_on_winner(self) -> tuple[str, list[str], str]:
+    def _advise_on_winner(self) -> Advice:
         """Return the advice where one system is significantly better than all others."""
         best, name = self.best, quote_name(self.best)
         second = self.others[0]
         verb = "keep" if best == self.baseline else "take"
         terms = self._describe_terms(best, second)
-        clauses = [self._describe_pair(best, second, beside=terms), terms]
         brief = self._describe_pair(best, second, brief=True)
         if self._loses_terms(best, second):
-            lead = f"{name} has the higher score, but keeps fewer terms than {quote_name(second)}"
-            return lead, [clauses[1], brief], "open"
+            words = f"{name} has the higher score, but keeps fewer terms than {quote_name(second)}"
+            return Advice(best, Lead(remarks=(words,)), (terms, brief))
         loss = next((row for row in self._list_split_verdicts(best, second, WORSE)), None)
         if loss is not None:
             values = {str(loss["a"]): loss["value_a"], str(loss["b"]): loss["value_b"]}
             pair = f"in these {values[best]:.1f} against {values[second]:.1f} ({describe_p_value(loss['p_holm'])})"
-            lead = f"{name} has the higher score, but is worse in {loss['condition']}"
-            return lead, [f"{brief}; {pair}", clauses[1]], "open"
-        return f"{verb} {name}", clauses, "settled"
+            words = f"{name} has the higher score, but is worse in {loss['condition']}"
+            return Advice(best, Lead(remarks=(words,)), (f"{brief}; {pair}", terms))
+        return Advice(
+            best, Lead(verb, (best,)), (self._describe_pair(best, second, beside=terms), terms), "settled"
+        )
 
-    def _advise_on_open_lead(self, rivals: list[str], losers: list[str]) -> tuple[str, list[str], str]:
+    def _advise_on_open_lead(self, rivals: list[str], losers: list[str]) -> Advice:
         """Return the advice where scores do not decide between the first systems."""
         best, rival, name = self.best, rivals[0], quote_name(self.best)
         terms = self._describe_terms(best, rival)
-        pair = self._describe_pair(best, rival, beside=terms)
-        clauses = [pair, terms]
+        clauses = [self._describe_pair(best, rival, beside=terms), terms]
         if losers:
-            row = self._find_pair(best, losers[0]) or {}
-            p = f", {describe_p_value(row['p_holm'])}" if not is_missing(row.get("p_holm")) else ""
-            worse = f"{self.scores[losers[0]]:.1f} against {self.scores[best]:.1f}{p}"
-            clauses.insert(0, f"significantly worse: {join_names(losers)} ({worse})")
+            clauses.insert(1, f"significantly worse: {join_names(losers)} ({self.scores[losers[0]]:.1f})")
         first = self._find_pair(best, rival) or {}
         few = int(first.get("blocks", 0)) < MIN_PAIRS
-        if few:
-            clauses.append(f"too few to show a difference; take {ENOUGH} or more")
+        clauses += [f"too few to show a difference; take {ENOUGH} or more"] if few else []
         level = self._describe_equivalence(rivals)
-        equals = [other for other in rivals if self.scores[other] == self.scores[best]]
         lead = describe_tie(
             best,
             rivals,
             losers,
-            equals=equals,
+            equals=[other for other in rivals if self.scores[other] == self.scores[best]],
             baseline=self.baseline,
             is_level=bool(level),
             beats=lambda one, other: self._find_verdict(one, other) == BETTER,
             held=[other for other in rivals if self.empty[other] or other in self.lacking],
             most=len(rivals) + 1,
         )
-        if self.baseline in [best, *rivals]:
+        if lead and self.baseline in [best, *rivals]:
             unshown = [f"{name} is not shown to be better"] if best != self.baseline else []
-            return lead, [*unshown, *clauses], "open"
-        keeper = self._find_best_keeper([best, *rivals])
-        if keeper and not losers:
-            rest = best if keeper != best else rival
-            clauses = [self._describe_terms(keeper, rest), self._describe_pair(keeper, rest, brief=True)]
-            if self.scores[best] - self.scores[keeper] <= self.margin:
-                return f"take {quote_name(keeper)}", clauses, "settled"
-            lead = f"{quote_name(keeper)} keeps more terms, but {name} has the higher score"
-            return lead, clauses, "open"
-        if losers:
-            return lead, clauses, "open"
-        shares = None if self.unit == KEPT_TERMS else self._count_terms(best, rival)
-        if shares is not None and abs(shares[best] - shares[rival]) >= _TERMS_LOST:
-            more, fewer = sorted((best, rival), key=lambda system: -shares[system])
-            lead = f"{quote_name(more)} keeps more terms than {quote_name(fewer)}, not yet for sure"
-            return (
-                lead,
-                [self._describe_terms(more, fewer), self._describe_pair(best, rival, beside=terms)],
-                "open",
-            )
-        if level:
-            return lead, [level, terms], "open"
+            return Advice(self.baseline, lead, (*unshown, *clauses))
+        if lead and losers:
+            return Advice(best, lead, tuple(clauses))
+        by_terms = self._advise_by_terms(rivals)
+        if by_terms is not None:
+            return by_terms
+        if lead and level:
+            return Advice(best, lead, (level, terms))
         if lead:
             count = describe_rows_and_blocks(first["n"], first["blocks"], "text")
             both = "both have" if len(rivals) == 1 else "all have"
             same = f"{both} {self._format_score(self.scores[best])} on {count}, too few to say there is none"
-            return lead, [same, terms], "open"
+            return Advice(best, lead, (same, terms))
         clauses += [] if few else ["this may be chance"]
-        return describe_lead(best, rivals, first.get("p_holm")), clauses, "open"
+        return Advice(best, describe_lead(best, rivals, first.get("p_holm")), tuple(clauses))
+
+    def _advise_by_terms(self, rivals: list[str]) -> Advice | None:
+        """Return the advice where terms kept decide between systems whose scores do not, if they do."""
+        best, rival = self.best, rivals[0]
+        keeper = self._find_best_keeper([best, *rivals])
+        if keeper:
+            rest = best if keeper != best else rival
+            clauses = (self._describe_terms(keeper, rest), self._describe_pair(keeper, rest, brief=True))
+            if self.scores[best] - self.scores[keeper] <= self.margin:
+                return Advice(keeper, Lead("take", (keeper,)), clauses, "settled")
+            words = f"{quote_name(keeper)} keeps more terms, but {quote_name(best)} has the higher score"
+            return Advice(best, Lead(remarks=(words,)), clauses)
+        shares = None if self.unit == KEPT_TERMS else self._count_terms(best, rival)
+        if shares is None or abs(shares[best] - shares[rival]) < _TERMS_LOST:
+            return None
+        more, fewer = sorted((best, rival), key=lambda system: -shares[system])
+        words = f"{quote_name(more)} keeps more terms than {quote_name(fewer)}, not yet for sure"
+        terms = self._describe_terms(more, fewer)
+        return Advice(best, Lead(remarks=(words,)), (terms, self._describe_pair(best, rival, beside=terms)))
 
     def _describe_equivalence(self, rivals: Sequence[str]) -> str:
         """Return that the intervals of all differences from the first lie within the margin, if they do."""

@@ -12,12 +12,14 @@ from speechlab.evaluate._advice.choice import MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.findings import list_output_findings
 from speechlab.evaluate._advice.no_worse import apply_prices, build_price_findings
+from speechlab.evaluate._advice.open_choice import Advice, Lead
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_views
 from speechlab.evaluate._speech.summary import (
     build_full_voice_names,
     build_load_views,
     build_name_columns,
+    build_notation_column,
     build_rate_interval_column,
     choose_start_time_column,
     explain_ranking,
@@ -64,13 +66,20 @@ _NAMES = {"name": "voice_name", "items": "sentences", "more": "more_sentences"}
 
 
 def recommend_voices(
-    order: VoiceOrder,
-    speed: pd.DataFrame,
-    table: pd.DataFrame,
-    margin: float = MARGIN,
-    no_worse: pd.DataFrame | None = None,
-) -> pd.DataFrame:
-    """Return the advice for each language.
+    order: VoiceOrder, speed: pd.DataFrame, margin: float = MARGIN, no_worse: pd.DataFrame | None = None
+) -> dict[str, Advice]:
+    """Return the advice for each language, by its code, on voices by their full names."""
+    advice = {code: Advice("", Lead(), (why,), "none") for code, why in order.open.items()}
+    for code, evidence in order.evidence.items():
+        timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
+        advice[code] = recommend_system(evidence, timed, margin=margin)
+        if no_worse is not None:
+            advice[code] = apply_prices(advice[code], evidence, no_worse[no_worse["language"] == code])
+    return dict(sorted(advice.items()))
+
+
+def build_choice_table(order: VoiceOrder, advice: Mapping[str, Advice], table: pd.DataFrame) -> pd.DataFrame:
+    """Return the advice as a table.
 
     Returns:
         ``language``; ``system``, if there are several; ``voice_name``, the recommended voice; ``certainty``:
@@ -80,18 +89,16 @@ def recommend_voices(
         suffices); ``order``, a sentence; ``lead``, what to do; and ``advice``, how sure it is.
     """
     rows: list[dict[str, Any]] = []
-    for code, ranking in order.rankings.items():
-        timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
-        advice = recommend_system(order.evidence[code], timed, margin=margin)
-        if no_worse is not None:
-            advice = apply_prices(advice, order.evidence[code], no_worse[no_worse["language"] == code])
-        rows.append({"language": code, "order": f"{format_language(code)}: {ranking.sentence}", **advice})
-    rows += [
-        {"language": code, "certainty": "none", "order": f"{format_language(code)}: {why}.", "advice": why}
-        for code, why in order.open.items()
-    ]
+    for code, one in advice.items():
+        row = {"language": code, "certainty": one.certainty, "advice": one.words}
+        if one.name:
+            systems = order.rankings[code].systems
+            row |= {"name": one.name, "lead": str(one.lead), "more": one.more}
+            row |= {"error_rate": systems.set_index("system")["error_rate"][one.name]}
+            row |= {"items": systems["utterances"].iloc[0]}
+        sentence = order.rankings[code].sentence if one.name else f"{order.open[code]}."
+        rows.append({**row, "order": f"{format_language(code)}: {sentence}"})
     choice = pd.DataFrame(rows, columns=list(_TYPES)).astype(_TYPES).rename(columns=_NAMES)
-    choice = choice.sort_values("language", ignore_index=True)
     if "system" not in table.columns:
         return choice
     voices = table[table["voice"].notna()].drop_duplicates(["system", "voice"])
@@ -158,7 +165,8 @@ def build_voices_report(
     summary = add_costs(summary, table, {"language": language}, prices, CHARACTERS, text)
     named_calls = speed.assign(voice_name=build_full_voice_names(speed))
     no_worse = compare_voices_with_dearer(summary, order, settings)
-    choice = recommend_voices(order, named_calls, table, settings.get("margin", MARGIN), no_worse)
+    advice = recommend_voices(order, named_calls, settings.get("margin", MARGIN), no_worse)
+    choice = build_choice_table(order, advice, table)
     pairs = [
         order.evidence[code].qualify_verdicts(build_study_differences(ranking.pairs, language=code))
         for code, ranking in order.rankings.items()
@@ -168,10 +176,7 @@ def build_voices_report(
     findings += build_price_findings(no_worse, "sentence")
     findings += list_output_findings(table[table["voice"].notna()], text, language)
     findings += [Finding(pattern) for pattern in (attribution.findings if attribution else ())]
-    named_choice = (
-        choice.assign(voice_name=build_full_voice_names(choice)) if "system" in choice.columns else choice
-    )
-    answer = build_choice_conclusion(named_choice.rename(columns={"voice_name": "name"}))
+    answer = build_choice_conclusion({format_language(code): one for code, one in advice.items()})
     facts |= {"conclusion": answer, "summary": summary}
     report = build_speech_report(title, table, text=text, language=language, **facts)
     timed = f"{len(speed)} calls, one at a time, voices in turns" if len(speed) else "not measured"
@@ -250,7 +255,7 @@ def build_voices_view(summary: pd.DataFrame) -> View:
         build_count_of_total_column("sentences", "utterances_scored", "utterances"),
         build_charted_rate_column("error rate", "ranking_rate", is_in_first_group),
         build_rate_interval_column("sentences"),
-        build_rate_column("with notation", "notation_rate", optional=True),
+        build_notation_column(),
         build_text_column("group", "group"),
         *(
             [build_number_column("first sound (s)", choose_start_time_column(summary))]

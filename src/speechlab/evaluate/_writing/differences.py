@@ -51,6 +51,13 @@ HEADINGS = (
 _SPEED_NOTE = "Speed is of these calls alone: machines, their load and the network may have been others."
 
 
+def format_needed(count: object) -> str | None:
+    """Return how many items would show a difference; beyond a million not exactly."""
+    if is_missing(count):
+        return None
+    return f"{count:,}" if count <= 1_000_000 else "more than a million"  # type: ignore[operator]  # a number
+
+
 def build_study_differences(compared: pd.DataFrame, **facts: Any) -> pd.DataFrame:
     """Return differences for a report: with their place and ``blocks``, and with intervals of enough blocks alone."""
     if not len(compared):

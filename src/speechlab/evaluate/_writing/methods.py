@@ -30,7 +30,7 @@ class Methods(NamedTuple):
 _UNITS = {
     "word": "words",
     "char": "characters",
-    "reading": "readings",
+    "reading": "kana",
     "pinyin": "syllables with their tones",
     "toneless": "syllables without tones",
 }
