@@ -127,8 +127,8 @@ def _select_rankable_rows(
     for condition, group in conditions:
         label = ", ".join(filter(None, (code, str(condition))))
         where_shown = "page" if condition in {"", AS_RECORDED} else ""
-        extra = (BLOCK, find_speaker_column(group), "file")
-        keep = ["system", "recording", *(name for name in extra if name in group.columns)]
+        extra = (BLOCK, find_speaker_column(group) or BLOCK, "file")
+        keep = [*dict.fromkeys(("system", "recording", *(name for name in extra if name in group.columns)))]
         scores = score_for_ranking(group, text, language, keep)
         alive = scores[scores["errors"].notna()]
         failed = [name for name in group["system"].unique() if name not in set(alive["system"])]

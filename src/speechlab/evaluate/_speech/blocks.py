@@ -50,7 +50,7 @@ def group_rows_into_blocks(
     """Find the blocks of recordings."""
     if groups is None:
         return Blocks(None, [], "")
-    column = groups
+    column: str | None = groups
     if groups == "auto":
         column = find_speaker_column(frame) or ("voice" if "voice" in frame.columns else None)
     labels = pd.Series(range(len(frame)))

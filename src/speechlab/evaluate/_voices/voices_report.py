@@ -90,7 +90,7 @@ def build_choice_table(order: VoiceOrder, advice: Mapping[str, Advice], table: p
     """
     rows: list[dict[str, Any]] = []
     for code, one in advice.items():
-        row = {"language": code, "certainty": one.certainty, "advice": one.words}
+        row: dict[str, Any] = {"language": code, "certainty": one.certainty, "advice": one.words}
         if one.name:
             systems = order.rankings[code].systems
             row |= {"name": one.name, "lead": str(one.lead), "more": one.more}
