@@ -1,7 +1,8 @@
-"""docs/licenses.md lists every package that the toolkit and the embedded service bring along."""
+"""docs/packages.csv lists every package that the toolkit and the embedded service bring along."""
 
 from __future__ import annotations
 
+import csv
 import re
 from importlib import metadata
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-LICENSES = (Path(__file__).parents[1] / "docs" / "licenses.md").read_text(encoding="utf-8")
+PACKAGES = Path(__file__).parents[1] / "docs" / "packages.csv"
 
 
 def canonical(name: str) -> str:
@@ -37,7 +38,10 @@ def brought_along(extra: str) -> set[str]:
 
 @pytest.mark.parametrize("extra", ["toolkit", "local"])
 def test_every_package_is_listed(extra):
-    listed = set(re.findall(r"^\| ([a-z0-9-]+) \|", LICENSES, re.MULTILINE))
+    with PACKAGES.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert all(row["license"] for row in rows)
+    listed = {row["package"] for row in rows}
     packages = brought_along(extra)
     assert len(packages) > 20
     assert not packages - listed

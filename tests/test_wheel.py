@@ -11,7 +11,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from speechlab.audio import AudioClip
 
 ROOT = Path(__file__).parents[1]
 
@@ -58,6 +61,10 @@ def test_the_readme_runs_on_the_wheel_alone_with_the_oldest_dependencies(light_s
         "SPEECHLAB_API_KEY": light_service.api_key,
         "SPEECHLAB_STORE": str(tmp_path / "store"),
     }
+    recordings = tmp_path / "recordings"
+    recordings.mkdir()
+    AudioClip(np.full(16_000, 0.1, dtype=np.float32), 16_000).save(recordings / "a.wav")
+    (recordings / "a.txt").write_text("good morning", "utf-8")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     assert len(blocks) >= 3
     ran = subprocess.run(

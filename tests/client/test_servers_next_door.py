@@ -1,4 +1,4 @@
-"""The adapters of docs/models.md, against the requests and replies that these servers document; none was reached."""
+"""The adapters of docs/openai.md, against the requests and replies that these servers document; none was reached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import speechlab as sl
 from support.http_server import reply
 
-PAGE = (Path(__file__).parents[2] / "docs" / "models.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "openai.md").read_text("utf-8")
 EXAMPLES = dict(re.findall(r"\*\*([\w-]+)\*\*[^\n]*\n\n```python\n(lab = .*?)```", PAGE, re.DOTALL))
 # Fields that each documents, of speech and of recognition; others are refused or ignored there.
 SPEECH = {"model", "input", "voice", "response_format", "speed"}
@@ -51,7 +51,7 @@ def adapted(server):
         server.script(answer)
         code = re.sub(r"http://localhost:\d+", server.base_url, EXAMPLES[name])
         names = {"sl": sl}
-        exec(compile(code, "models.md", "exec"), names)
+        exec(compile(code, "openai.md", "exec"), names)
         opened.append(names["lab"])
         return names["lab"], asked
 

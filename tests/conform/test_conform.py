@@ -49,12 +49,11 @@ def test_every_statement_is_tried_or_said_to_be_out_of_reach():
     assert all(check.title and check.area for check in list_checks())
 
 
-def test_the_documentation_counts_what_is_tried_and_lists_what_is_not():
+def test_the_documentation_counts_what_is_tried():
     page = (ROOT / "docs" / "conform.md").read_text("utf-8")
     tried = len(read_statements()) - len(OUT_OF_REACH)
     assert f"{len(list_checks())} checks try {tried} of the {len(read_statements())} statements" in page
-    out_of_reach = "".join(f"| {number} | {reason} |\n" for number, reason in OUT_OF_REACH.items())
-    assert out_of_reach in page
+    assert f"the {len(OUT_OF_REACH)} that are out of reach" in page.replace("\n", " ")
 
 
 def test_checks_are_chosen_by_number_range_and_id():

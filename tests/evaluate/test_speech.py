@@ -295,15 +295,33 @@ def test_a_report_of_translations_draws_itself(lab, store):
 
 
 @pytest.mark.slow
-def test_guide(staged, lab, monkeypatch, tmp_path):
-    """Its examples run, one after the other, here on engines that are quick."""
-    guide = (Path(__file__).parents[2] / "docs" / "evaluate.md").read_text("utf-8")
+def test_pages_on_studies(staged, lab, monkeypatch, tmp_path):
+    """Their examples run, one after the other, here on engines that are quick."""
     staged.speaker.gate.set()
     monkeypatch.setattr(staged.speaker, "piece_s", 0.57)  # eight times as long, it just fills DNSMOS' window
     monkeypatch.setattr("speechlab.connect", lambda: lab)
     monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "recordings"
+    folder.mkdir()
+    AudioClip(np.full(16_000, 0.1, dtype=np.float32), 16_000).save(folder / "a.wav")
+    (folder / "a.txt").write_text("good morning", "utf-8")
+    pages = (
+        "evaluate",
+        "choose-a-voice",
+        "compare-recognizers",
+        "compare-translators",
+        "listening-test",
+        "subtitles",
+        "ci",
+        "openai",
+    )
     known = {}
-    for block in re.findall(r"```python\n(.*?)```", guide, re.DOTALL):
-        exec(block, known)
-    assert known["report"].summary["timed_calls"].tolist() == [2, 2]
-    assert known["recognized"].tables["segments"]["text"].tolist() == ["heard"] * 6
+    for page in pages:
+        text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text("utf-8")
+        known[page] = {}
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+            exec(compile(block, f"{page}.md", "exec"), known[page])
+    assert known["evaluate"]["report"].summary["timed_calls"].tolist() == [2, 2]
+    assert known["evaluate"]["recognized"].tables["segments"]["text"].tolist() == ["heard"] * 6
+    assert known["compare-recognizers"]["report"].summary["system"].tolist() == ["mine", "here"]
+    assert (tmp_path / "a.srt").read_text("utf-8").count("heard") == 1

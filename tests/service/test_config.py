@@ -319,3 +319,8 @@ def test_lists_have_commas_and_hosts_may_have_brackets():
     assert parse_settings(["cors_origins=https://a.example, https://b.example"]) == {
         "cors_origins": ("https://a.example", "https://b.example")
     }
+
+
+def test_each_setting_is_described():
+    described = re.findall(r"^ {8}(\w+): [A-Z`]", ServiceConfig.__doc__, re.MULTILINE)
+    assert described == list(ServiceConfig.model_fields)

@@ -12,6 +12,7 @@ from speechlab.metrics import classify_differences
 TESTS = Path(__file__).parents[1]
 PAIRS = TESTS / "metrics" / "rates" / "pairs"
 SPOKEN = TESTS / "metrics" / "rates" / "spoken"
+RIGHT = TESTS / "metrics" / "rates" / "right.md"
 GUIDE = TESTS.parent / "docs" / "error-rates.md"
 CLASSES = {
     "en": ("filler", "notation", "homophone", "recognition"),
@@ -24,7 +25,6 @@ FLOOR = 0.94
 SETS = sorted(path.stem for path in PAIRS.glob("*.tsv"))
 HEARD = sorted(f"{path.stem}-spoken" for path in SPOKEN.glob("*.tsv"))
 _TABLE = re.compile(r"<!-- pairs: (\S+) -->\n(.*?)<!-- end of pairs -->", re.DOTALL)
-_SETS_TABLE = re.compile(r"<!-- sets -->\n(.*?)<!-- end of sets -->", re.DOTALL)
 
 
 def pairs(name):
@@ -80,7 +80,7 @@ def sets_table():
         names = [f"{language}-{file}" for language in CLASSES]
         cells = ["{} of {}".format(*right_of(name)) if name in SETS else "" for name in names]
         lines.append(f"| `{file}` | " + " | ".join(cells) + " |")
-    return "\n" + "\n".join(lines) + "\n\n"
+    return "\n".join(lines) + "\n"
 
 
 def table(name):
@@ -108,9 +108,9 @@ def table(name):
 
 
 def tables():
-    """The tables that the page has: of the spoken sentences by their names, and of the files of pairs as ``sets``."""
+    """The tables that the page has of the spoken sentences, by their names."""
     page = GUIDE.read_text(encoding="utf-8")
-    return {found[1]: found[2] for found in _TABLE.finditer(page)} | {"sets": _SETS_TABLE.search(page)[1]}
+    return {found[1]: found[2] for found in _TABLE.finditer(page)}
 
 
 if __name__ == "__main__":
@@ -118,5 +118,5 @@ if __name__ == "__main__":
     page = _TABLE.sub(
         lambda found: f"<!-- pairs: {found[1]} -->\n{table(found[1])}<!-- end of pairs -->", page
     )
-    page = _SETS_TABLE.sub(lambda found: f"<!-- sets -->\n{sets_table()}<!-- end of sets -->", page)
     GUIDE.write_text(page, encoding="utf-8")
+    RIGHT.write_text(sets_table(), encoding="utf-8")

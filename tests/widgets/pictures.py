@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import pytest
 
@@ -27,6 +29,7 @@ from support.staged_voices import RecordedVoices, voices_service
 
 pytestmark = pytest.mark.browser
 
+SOUNDS = Path(__file__).parents[2] / "tools" / "site" / "sounds"
 ERRORS = {"的": "地", "三": "山", "天": "田", "很": "", "今": "金", "在": "再"}
 
 
@@ -65,6 +68,20 @@ def test_a_picture_of_the_table(shown, show_table, table, save_picture, width, n
     if name == "table-dark":
         page.get_by_role("button", name="Filter").click()
     save_picture(page, ".speechlab-table", name)
+
+
+@pytest.mark.parametrize("shown", ["light", "dark"], indirect=True)
+def test_a_picture_of_three_languages(shown, show_table, save_picture, request):
+    rows = pd.read_csv(SOUNDS / "sounds.csv", dtype="string")
+    rows["audio"] = [str(SOUNDS / name) for name in rows["audio"]]
+    columns = ["text", "hypothesis", "voice"]
+    table = AudioTable(rows, reference="text", hypotheses="hypothesis", language="language", columns=columns)
+    shown.page.set_viewport_size({"width": 1020, "height": 900})
+    page = show_table(table, "margin:0")
+    for part in ("svg", "del"):
+        page.locator(f".sl-row {part}").first.wait_for()
+    page.wait_for_timeout(600)
+    save_picture(page, ".speechlab-table", f"languages-{request.node.callspec.params['shown']}")
 
 
 @pytest.mark.parametrize(

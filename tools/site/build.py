@@ -14,7 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from checks import checks_page
+from checks import checks_page, readings_page
 from gallery import gallery
 from hear import heard_page
 from reference import write, write_reference
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 BUILD = ROOT / "build" / "docs"
 COPIED = (
-    "docs/*.md", "docs/extend/*.md", "docs/*.json", "docs/images/*", "deploy/*",
+    "docs/*.md", "docs/extend/*.md", "docs/*.csv", "docs/*.json", "docs/images/*", "deploy/*",
     "benchmarks/*.py", "notebooks/*.ipynb", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE",
 )  # fmt: skip
 MADE = {"reference", "README.md", "gallery.md"}
@@ -43,6 +43,7 @@ def main() -> int:
     write(source / "gallery.md", gallery(source / "notebooks", source / "docs" / "images"))
     names = (source / "public_names.txt").read_text("utf-8").split()
     write_reference(names, source / "reference")
+    write(source / "reference" / "readings.md", readings_page(ROOT / "docs" / "readings.csv"))
     write(source / "reference" / "checks.md", checks_page())
     options = ["-c", str(HERE), "-d", str(BUILD / "doctrees"), "-D", "root_doc=README"]
     options += ["-W", "--keep-going", "-q"]
@@ -56,7 +57,7 @@ def main() -> int:
 
 def _heard(home: str) -> str:
     """Put a table that can be heard in the place of its picture."""
-    picture = re.compile(r"^!\[([^]]*)\]\(docs/images/table-light\.png\)$", re.MULTILINE)
+    picture = re.compile(r"^!\[([^]]*)\]\(docs/images/languages-light\.png\)$", re.MULTILINE)
     assert picture.search(home), "the README has no picture of a table any more"
     return picture.sub(
         r'<iframe class="hear" src="hear.html" title="\1" loading="lazy"></iframe>\n\n'

@@ -1,8 +1,29 @@
-"""The page of the reference that lists the statements of the contract with the checks that try them."""
+"""The pages of the reference on the contract: the checks that try its statements, and the readings of what it leaves open."""
 
 from __future__ import annotations
 
+import csv
+from itertools import groupby
+from typing import TYPE_CHECKING
+
 from speechlab.conform import OUT_OF_REACH, list_checks, read_statements
+
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def readings_page(path: Path) -> str:
+    """Return the page in Markdown, a table for each area."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines = ["# Readings of the contract", "", "What the contract leaves open, and how both sides read it."]
+    for area, of_area in groupby(rows, lambda row: row["area"]):
+        lines += ["", f"## {area}", "", "| # | § | open | the service | the client |", "|---|---|---|---|---|"]
+        for row in of_area:
+            cells = (row[name] for name in ("statement", "section", "open", "service", "client"))
+            lines.append(f"| {' | '.join(cells)} |".replace("](", "](../docs/"))
+    return "\n".join(lines) + "\n"
 
 
 def checks_page() -> str:

@@ -12,7 +12,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 WIDGETS = {
     "Table of recordings": ("table", "docs/widgets.md#table-of-recordings"),
     "Errors of two systems": ("errors", "docs/widgets.md#errors-of-one-or-two-systems"),
-    "Wrong references": ("references", "docs/evaluate.md#comparing-recognizers"),
+    "Wrong references": ("references", "docs/compare-recognizers.md#wrong-references"),
     "Voices explorer": ("voices", "docs/widgets.md#voices-explorer"),
     "Player": ("player", "docs/widgets.md#player"),
     "Segment editor": ("editor", "docs/widgets.md#segment-editor"),
@@ -76,6 +76,11 @@ def gallery(notebooks: Path, pictures: Path) -> str:
         shown = _image(f"{name}.png", page, question, "figure") if figures else _raw(tables[0], "still cut")
         lines += _card(question, page, shown, _answer(notebook))
     return "\n".join([*lines, "`````"]) + "\n"
+
+
+def first_figure(notebooks: Path, name: str) -> bytes:
+    """Return the first figure of a notebook, a PNG."""
+    return base64.b64decode(_outputs(_read(notebooks, name), "image/png")[0])
 
 
 def _read(notebooks: Path, name: str) -> list[dict[str, Any]]:

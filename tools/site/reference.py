@@ -169,15 +169,17 @@ def write(path: Path, text: str) -> None:
 
 def _index() -> Iterator[str]:
     yield from _title("Reference", "=")
-    yield "Every public name, from its docstring: one page for each room, one for the command, one for the checks."
+    yield "Every public name, from its docstring: one page for each room, one for the command, two for the contract."
     yield from ("", ".. toctree::", "   :hidden:", "", "   command", "   speechlab")
-    yield from (f"   {page}" for page in (*ROOMS, "checks"))
+    yield from (f"   {page}" for page in (*ROOMS, "readings", "checks"))
     yield from ("", ".. list-table::", "   :class: summary", "   :widths: 1 2", "")
     yield from ("   * - :doc:`command`", "     - The commands and their options, as ``--help`` has them.")
     for page in ("speechlab", *ROOMS):
         room = importlib.import_module("speechlab" if page == "speechlab" else f"speechlab.{page}")
         yield from (f"   * - :doc:`{page}`", f"     - {_first_sentence(room)}")
     yield from (
+        "   * - :doc:`readings`",
+        "     - What the contract leaves open, and how service and client read it.",
         "   * - :doc:`checks`",
         "     - The checks of a deployment, by the statement that each tries.",
     )

@@ -51,12 +51,63 @@ ServiceName = Literal["tts", "asr", "translate"]
 class ServiceConfig(BaseModel):
     """Settings of the service. Sizes are in bytes, durations in seconds.
 
-    ``docs/service.md`` describes each of them, by its name. ``extra_engines`` are engines given as objects, for tests
-    and for programs that embed the service.
-
     Example:
         >>> ServiceConfig(port=0, tts_text_limit=100).tts_text_limit
         100
+
+    Attributes:
+        host: Address to listen on; ``unix:/run/speech.sock`` is a socket. Any but loopback needs a key of yours.
+        port: Port to listen on; 0 takes a free one.
+        api_keys: Accepted keys: a prefix, a colon and 8 to 256 characters; without any, one is made up.
+        operator_keys: Keys for ``/metrics`` and the details of ``/readyz``, and for nothing else unless among
+            ``api_keys``; without any, the made-up key.
+        allowed_hosts: Names accepted in ``Host``, against pages that point their own name at your machine; by
+            default loopback names, and any on other addresses.
+        data_dir: Folder for keys and usage; with ``speechlab serve`` by default the user's data folder.
+        users_dir: Folder of lock files; the service stops once no living process holds one.
+        idle_exit_s: Seconds without such a process before it stops.
+        engines: Options by engine: ``{"whisper": {"model": "large-v3-turbo"}}``; ``enabled`` false switches one off.
+        recognizer: Default recognizer; empty for none. The only one whose ``model`` is named comes first.
+        recognizer_url: Another deployment that recognizes.
+        recognizer_allow_insecure: Whether its key is sent over plain HTTP to another machine.
+        recognizer_api_key: Its key, only as a variable or in a file.
+        recognizer_timeout_s: Its time for a recording.
+        translator: Default translator; as ``recognizer``.
+        tts_text_limit: Maximum number of characters of a text to speak.
+        single_rate_override: Whether ``sample_rate`` is accepted on a voice with that one rate.
+        asr_body_bytes: Maximum size of a body with a recording; other bodies have 256 KiB.
+        held_bytes: Budget for bodies, decoded recordings and replies.
+        audio_seconds: Maximum length of a recording (8 channels); it may decode to 224 kB for each second of it.
+        tts_concurrency: Long texts of one key that an engine speaks at once, and as many short ones (200 characters).
+        queue_limit: Requests that one engine takes; more get 429.
+        key_requests_per_minute: Operations that a key may begin in any sixty seconds; 0 for no limit.
+        key_concurrent: Operations that a key may have running; 0 for no limit.
+        service_requests_per_minute: The same for all keys together: ``{"tts": 60, "asr": 10, "translate": 10}``.
+        service_concurrent: The same for all keys together.
+        preload: Whether all models and processes are loaded at the start, and kept.
+        unload_idle_s: Idle time after which large models and processes are unloaded; 0 keeps them.
+        max_connections: Connections in all; by default by the limit of open files, at most 4,096. A new one
+            replaces the longest idle one, or gets 503.
+        address_connections: Connections from one address; by default half of that.
+        header_timeout_s: Time for the head of a request; then 408. Over 64 KiB or 200 headers is 431.
+        body_timeout_s: A body must come at 4 KiB/s in any such period; else 408.
+        decode_workers: Processes that decode recordings.
+        decode_wall_s: Time for decoding one recording; then 413.
+        decode_memory_bytes: Memory for decoding one recording; then 413.
+        read_workers: Processes that read texts in each language; 0 reads in the service.
+        read_wall_s: Time for reading one piece of a text; then 500.
+        read_memory_bytes: Memory for reading one piece of a text; then 500.
+        vendor: First part of the name ``<vendor>/tts`` under which realtime speech is accounted.
+        ws_origins: Origins (``https://page.example.org``) whose pages may open WebSockets; programs send none.
+        cors_origins: Origins whose pages may call over HTTP; ``*`` for all.
+        log_level: Least important level that is logged.
+        ws_connections: Realtime connections of a key.
+        ws_idle_s: Time for configuring a realtime connection.
+        ws_session_s: Maximum age of a realtime connection; a text in progress is finished; 0 for no limit.
+        ws_ping_s: Time between pings, and for the answer to one.
+        send_timeout_s: A client must read 1 KiB/s in any such period; else its reply or connection ends.
+        drain_s: Time that a stopping service lets requests finish.
+        extra_engines: Engines given as objects, for programs that embed the service.
     """
 
     model_config = ConfigDict(
@@ -292,7 +343,7 @@ def parse_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
         name, equals, text = option.partition("=")
         if name not in list_setting_names():
             near = get_close_matches(name, list_setting_names(), 1)
-            hint = f"did you mean {near[0]}?" if near else "docs/service.md lists the settings"
+            hint = f"did you mean {near[0]}?" if near else "help(speechlab.service.ServiceConfig) lists the settings"
             raise ConfigurationError(f"--set {option!r}: there is no setting {name!r}; {hint}")
         if not equals:
             raise ConfigurationError(f"--set {option!r} has no value; it must look like queue_limit=8")

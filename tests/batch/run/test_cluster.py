@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pandas as pd
@@ -116,6 +118,18 @@ def test_an_executor_that_is_closed(cluster, reverser, store):
         InvalidRequestError, match=r"executor is closed; make a new dask\.distributed\.Client"
     ):
         batch.translate(pd.DataFrame({"text": ["a"]}), reverser, **quiet(store, executor=closed))
+
+
+def test_the_page_runs(cluster, translator, monkeypatch, tmp_path):
+    page = Path(__file__).parents[3] / "docs" / "cluster.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("dask.distributed.Client", lambda _address: cluster.client)
+    with Client(translator.base_url) as lab:
+        monkeypatch.setattr("speechlab.connect", lambda: lab)
+        names: dict = {}
+        exec(compile(code, str(page), "exec"), names)
+    assert names["done"]["status"].tolist() == ["ok", "ok"]
 
 
 @pytest.mark.slow

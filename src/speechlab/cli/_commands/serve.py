@@ -22,7 +22,7 @@ _OPTIONS = [
     option("engine", list[str] | None, None, metavar="ENGINE.OPTION=VALUE", help="Option of an engine, such as "
     "kokoro.enabled=false; may be repeated."),
     option("setting", list[str] | None, None, "--set", metavar="NAME=VALUE", help="Any other setting, such as "
-    "queue_limit=8; may be repeated. docs/service.md lists them."),
+    "queue_limit=8; may be repeated. help(speechlab.service.ServiceConfig) lists them."),
     option("config", Path | None, None, metavar="FILE", help="A TOML file with settings."),
     option("preload", bool, False, "--preload", help="Load all models at the start; /readyz reports when they are "
     "loaded."),
