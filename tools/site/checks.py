@@ -1,4 +1,4 @@
-"""The pages of the reference on the contract: the checks that try its statements, and the readings of what it leaves open."""
+"""The pages of the reference on the contract: checks of its statements, and readings of what it leaves open."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from speechlab.conform import OUT_OF_REACH, list_checks, read_statements
-
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +18,13 @@ def readings_page(path: Path) -> str:
         rows = list(csv.DictReader(file))
     lines = ["# Readings of the contract", "", "What the contract leaves open, and how both sides read it."]
     for area, of_area in groupby(rows, lambda row: row["area"]):
-        lines += ["", f"## {area}", "", "| # | § | open | the service | the client |", "|---|---|---|---|---|"]
+        lines += [
+            "",
+            f"## {area}",
+            "",
+            "| # | § | open | the service | the client |",
+            "|---|---|---|---|---|",
+        ]
         for row in of_area:
             cells = (row[name] for name in ("statement", "section", "open", "service", "client"))
             lines.append(f"| {' | '.join(cells)} |".replace("](", "](../docs/"))

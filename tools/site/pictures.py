@@ -46,7 +46,9 @@ def compare_recognizers(lab: sl.Client) -> sl.evaluate.Report:
     from faster_whisper import WhisperModel
 
     sentences = sl.datasets.prompts("en", quick=True).head(12)[["text", "language"]]
-    spoken = sl.batch.synthesize(sentences.merge(pd.DataFrame({"voice": SPEAKERS}), how="cross"), lab, voice="voice")
+    spoken = sl.batch.synthesize(
+        sentences.merge(pd.DataFrame({"voice": SPEAKERS}), how="cross"), lab, voice="voice"
+    )
     engine = sl.engines.create("whisper")
     engine.find_model()
     model = WhisperModel(str(sl.engines.ModelStore().root / engine.model), compute_type="int8")
@@ -113,7 +115,9 @@ def main(folder: Path, names: list[str]) -> None:
             page.wait_for_timeout(500)
             path = folder / f"{name}.png"
             page.screenshot(path=path)
-            Image.open(path).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(path, optimize=True)
+            Image.open(path).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(
+                path, optimize=True
+            )
         browser.close()
 
 
