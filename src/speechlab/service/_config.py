@@ -343,7 +343,11 @@ def parse_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
         name, equals, text = option.partition("=")
         if name not in list_setting_names():
             near = get_close_matches(name, list_setting_names(), 1)
-            hint = f"did you mean {near[0]}?" if near else "help(speechlab.service.ServiceConfig) lists the settings"
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else "help(speechlab.service.ServiceConfig) lists the settings"
+            )
             raise ConfigurationError(f"--set {option!r}: there is no setting {name!r}; {hint}")
         if not equals:
             raise ConfigurationError(f"--set {option!r} has no value; it must look like queue_limit=8")
