@@ -394,3 +394,31 @@ def test_no_prompt_is_doubted():
     prompts = datasets.prompts()
     rows = pd.DataFrame({"start": 0.0, "end": prompts["text"].map(wide) / 14 + 0.5, "text": prompts["text"]})
     assert not segments.doubts(segments.frame(rows)).any()
+
+
+def test_captions_have_the_times_of_their_words():
+    said = "Good morning, everybody. The weather is fine today, they say."
+    words = said.split()
+    starts = [0.5, 0.7, 1.0, 4.0, 4.2, 4.5, 4.6, 4.9, 5.2, 5.5]
+    timed = pd.DataFrame({"word": words, "start": starts, "end": [*starts[1:3], 1.6, *starts[4:], 5.9]})
+    table = segments.frame([(0.0, 8.0, said)], file="talk")
+    made = segments.captions(table, line_width=40, lines=1, words=timed)
+    assert made["text"].tolist() == ["Good morning, everybody.", "The weather is fine today, they say."]
+    assert made[["start", "end"]].to_numpy().tolist() == [[0.5, 1.6], [4.0, 5.9]]
+    japanese = segments.frame([(0.0, 4.0, "今日は晴れ。明日は雨でしょう。")])
+    characters = pd.DataFrame(
+        {"word": ["今日は", "晴れ。", "明日は", "雨でしょう。"], "start": [0.1, 1.0, 2.0, 3.0]}
+    )
+    made = segments.captions(
+        japanese, line_width=20, lines=1, words=characters.assign(end=characters["start"] + 0.5)
+    )
+    assert made[["start", "end"]].to_numpy().tolist() == [[0.1, 1.5], [2.0, 3.5]]
+    with pytest.raises(SegmentError, match="not those of the text of row 0"):
+        segments.captions(table, words=timed.iloc[1:])
+
+
+def test_a_table_of_words_is_a_segment_frame():
+    words = pd.DataFrame({"word": ["one", "two"], "start": [0.0, 0.5], "end": [0.4, 0.9], "confidence": 0.9})
+    made = segments.frame(words)
+    assert made.columns.tolist() == ["file", "start", "end", "text", "confidence"]
+    assert made["text"].tolist() == ["one", "two"]

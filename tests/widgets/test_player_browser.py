@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 import soundfile as sf
 
@@ -379,3 +380,18 @@ def _luminance(color):
     values = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
     linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in values]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_words_light_up_as_they_are_spoken(show_player):
+    words = pd.DataFrame({"word": ["good", "morning"], "start": [0.1, 0.5], "end": [0.4, 3.9]})
+    page = show_player(Player(AudioClip(tone(4), RATE), {"words": words}))
+    listed = page.get_by_role("list", name="Segments: words")
+    assert listed.evaluate("list => getComputedStyle(list).display") == "flex"
+    assert (
+        listed.get_by_role("button", name="0:00.10 – 0:00.40 good").count() == 1
+    )  # the times are read, not seen
+    page.evaluate("model.set('current_time', 1.0)")
+    slider(page).press(" ")
+    page.wait_for_function("model.get('playing')")
+    page.wait_for_selector(".sl-words [aria-current]")
+    assert page.locator(".sl-words [aria-current]").inner_text().endswith("morning")

@@ -206,4 +206,4 @@ def _to_segment_frame(table: pd.DataFrame, argument: str) -> pd.DataFrame:
         raise build_argument_error(argument, table, "a table with the columns start, end and word")
     hint = "A table of words has the columns start, end and word"
     table = require_columns(table, "word", argument=argument, hint=hint)
-    return segment_frame(table.drop(columns="text", errors="ignore").rename(columns={"word": "text"}))
+    return segment_frame(table.drop(columns="text", errors="ignore"))

@@ -6,7 +6,7 @@ import math
 import re
 import unicodedata
 from itertools import accumulate, groupby, pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from speechlab.errors import SegmentError
 from speechlab.segments._frame.schema import frame, in_order
 from speechlab.segments._frame.ticks import check_seconds
 from speechlab.text import join_texts, loops
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 LINE_WIDTH, LINES, LONGEST_S, PACE = 42, 2, 7.0, 17.0
 # What a break costs after a sentence, a clause, a word, and within a word of a script without spaces.
@@ -48,12 +51,14 @@ def captions(
     lines: int = LINES,
     longest_s: float = LONGEST_S,
     pace: float | None = None,
+    words: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     r"""Divide segments into captions: texts in lines of a limited width, long segments split.
 
     A segment is split if its text needs more lines, or if it takes longer than a caption should stay. Splits and line
     breaks are at the ends of sentences and clauses, where speakers are likely to pause, otherwise between words. The
-    parts share the time of the segment by the width of their texts. A segment that already fits is unchanged.
+    parts have the times of their words, or else share that of the segment by the width of their texts. A segment that
+    already fits is unchanged.
 
     Args:
         table: A segment frame.
@@ -62,12 +67,14 @@ def captions(
         longest_s: Seconds that a caption stays, where its segment has words enough to be split.
         pace: Reading speed: characters shown in a second, counted in the same way. The end of a caption that shows
             more is moved into the silence after it, as far as the next one of its recording. None to keep all ends.
+        words: The words of the texts with their times, as :func:`speechlab.align` gives them, of the same recordings.
 
     Returns:
         A segment frame with a row for each caption; other columns are repeated.
 
     Raises:
-        SegmentError: The table is not a segment frame, or an option is out of range.
+        SegmentError: The table is not a segment frame, an option is out of range, or the words are not those of a
+            text.
 
     Example:
         >>> said = "Good morning, everybody. The weather is fine today, and it will be fine again tomorrow, they say."
@@ -85,9 +92,12 @@ def captions(
             raise SegmentError(f"{name}={seconds!r} is not above 0")
     places: list[int] = []
     shown_rows: list[tuple[float, float, str]] = []
+    files = checked["file"].unique()
+    spoken = None if words is None else frame(words, file=files[0] if len(files) == 1 else None)
     rows = zip(checked["start"].tolist(), checked["end"].tolist(), checked["text"].tolist(), strict=True)
     for place, (start, end, text) in enumerate(rows):
-        pieces = _divide_into_captions(start, end, text, (line_width, lines, longest_s))
+        clock = None if spoken is None else _find_letter_times(spoken, checked.iloc[place], place)
+        pieces = _divide_into_captions(start, end, text, (line_width, lines, longest_s), clock)
         shown_rows += pieces
         places += [place] * len(pieces)
     result = checked.iloc[places].reset_index(drop=True)
@@ -113,7 +123,11 @@ def fits_in_caption(text: str, line_width: int = LINE_WIDTH, lines: int = LINES)
 
 
 def _divide_into_captions(
-    start: float, end: float, text: str, limits: tuple[int, int, float]
+    start: float,
+    end: float,
+    text: str,
+    limits: tuple[int, int, float],
+    clock: NDArray[np.float64] | None = None,
 ) -> list[tuple[float, float, str]]:
     line_width, lines, longest_s = limits
     duration = end - start
@@ -133,15 +147,37 @@ def _divide_into_captions(
         captions = [_wrap_tokens(group, line_width, lines) for group in groups]
         shares = [0, *accumulate(sum(token.width for token in group) for group in groups)]
         times = [start, *(round(start + duration * share / width, 3) for share in shares[1:-1]), end]
+        spans = list(pairwise(times))
+        if clock is not None:
+            counts = [sum(len(token.text.strip()) for token in group) for group in groups]
+            ends = list(accumulate(counts))
+            spans = [
+                (float(clock[last - count, 0]), float(clock[last - 1, 1]))
+                for count, last in zip(counts, ends, strict=True)
+            ]
         if count == len(tokens) or all(
             len(group) == 1
             or (fits_in_caption(caption_text, line_width, lines) and until - since <= longest_s)
-            for group, caption_text, (since, until) in zip(groups, captions, pairwise(times), strict=True)
+            for group, caption_text, (since, until) in zip(groups, captions, spans, strict=True)
         ):
-            return [
-                (*span, caption_text) for span, caption_text in zip(pairwise(times), captions, strict=True)
-            ]
+            return [(*span, caption_text) for span, caption_text in zip(spans, captions, strict=True)]
         count = min(len(tokens), count + 1 + count // 20)
+
+
+def _find_letter_times(words: pd.DataFrame, row: pd.Series[Any], place: int) -> NDArray[np.float64]:
+    """Return start and end of each letter of a row's text that is no space; those of a word share its time."""
+    middles = (words["start"] + words["end"]) / 2
+    own = words[(words["file"] == row["file"]) & (middles >= row["start"]) & (middles <= row["end"])]
+    if "".join("".join(own["text"]).split()) != "".join(row["text"].split()):
+        message = f"the words between {row['start']:g} and {row['end']:g} s are not those of the text of row {place}"
+        raise SegmentError(f"{message}, {row['text']!r:.60}; align this text", rows=(place,))
+    edges = [
+        np.linspace(start, end, len("".join(text.split())) + 1)
+        for start, end, text in zip(own["start"], own["end"], own["text"], strict=True)
+    ]
+    return np.concatenate(
+        [np.stack([edge[:-1], edge[1:]], axis=1) for edge in edges] or [np.zeros((0, 2))]
+    ).round(3)
 
 
 def _split_into_tokens(text: str) -> list[_Token]:

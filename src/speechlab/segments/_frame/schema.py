@@ -45,8 +45,9 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     are not in :data:`COLUMNS` follow the others, unchanged.
 
     Args:
-        data: A table with the columns ``start`` and ``end``, such as a transcript's ``segments``; or mappings, tuples
-            ``(start, end)`` or ``(start, end, text)``, or objects with such attributes.
+        data: A table with the columns ``start`` and ``end``, such as a transcript's ``segments``, or one of words,
+            whose column ``word`` becomes ``text``; or mappings, tuples ``(start, end)`` or ``(start, end, text)``, or
+            objects with such attributes.
         file: The recording of rows without one; by default the empty name.
 
     Returns:
@@ -56,8 +57,7 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
         SegmentError: A column is missing or has values of a wrong type; a time is missing, negative or not finite; or
             an end is before its start. The message names the first such row.
     """
-    given = to_pandas_frame(data)
-    table = _build_table_from_rows(data) if given is None else given
+    table = _to_table(data)
     if not table.columns.is_unique:
         twice = table.columns[table.columns.duplicated()]
         raise SegmentError(f"the column {twice[0]!r} occurs twice; rename one", column=str(twice[0]))
@@ -84,6 +84,13 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
         if name not in columns:
             result[name] = pd.Series(table[name].array, dtype=table[name].dtype)
     return result
+
+
+def _to_table(data: object) -> pd.DataFrame:
+    """Return a table or rows as a table, with words as texts."""
+    given = to_pandas_frame(data)
+    table = _build_table_from_rows(data) if given is None else given
+    return table if "text" in table.columns else table.rename(columns={"word": "text"})
 
 
 def _build_table_from_rows(data: object) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from speechlab.display import Html, element, format_count, table
 from speechlab.errors import AudioError
 
 _MAX_SEGMENTS = 50
-# A tier in the form of the browser: ``name``, ``lang`` and ``segments``.
+# A tier in the form of the browser: ``name``, ``lang``, ``segments``, and ``words`` if these are single words.
 Tier = dict[str, Any]
 
 
@@ -25,17 +25,18 @@ def to_tiers(segments: Any, duration_s: float, lang: str) -> list[Tier]:
     named = isinstance(segments, Mapping) and not set(segments) & {"start", "end"}
     tiers: list[Tier] = []
     for name, given in (segments if named else {"": segments}).items():
-        tier = {"lang": str(getattr(given, "language", None) or lang)}
+        tier: Tier = {"lang": str(getattr(given, "language", None) or lang)}
         listed = _to_segments(given, duration_s)
         words = getattr(given, "words", None)
         words = words if isinstance(words, pd.DataFrame) and "word" in words else None
+        if isinstance(given, pd.DataFrame) and "word" in given and "text" not in given:
+            tier["words"] = True
         if listed or words is None:
             label = str(name) if name or words is None else "segments"
             tiers.append({"name": label, **tier, "segments": listed})
         if words is not None:
             label = f"{name}, words" if name else "words"
-            spoken = _to_segments(words.rename(columns={"word": "text"}), duration_s)
-            tiers.append({"name": label, **tier, "segments": spoken})
+            tiers.append({"name": label, **tier, "words": True, "segments": _to_segments(words, duration_s)})
     return tiers
 
 
@@ -55,7 +56,7 @@ def _to_segments(segments: Any, duration_s: float) -> list[dict[str, Any]]:
 def _to_segment(item: Any, duration_s: float) -> dict[str, Any]:
     try:
         if isinstance(item, Mapping):
-            start, end, text = item["start"], item["end"], item.get("text", "")
+            start, end, text = item["start"], item["end"], item.get("text", item.get("word", ""))
         elif hasattr(item, "start"):
             start, end, text = item.start, item.end, getattr(item, "text", "")
         else:

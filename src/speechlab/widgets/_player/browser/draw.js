@@ -15,9 +15,9 @@ const MOST_LANES = 4;
 
 /**
  * @typedef {{id?: number, start: number, end: number, text: string, speaker?: string, lane?: number}} Segment
- * @typedef {{name: string, lang: string, segments: Segment[], lanes?: number, editable?: boolean}} Layer
+ * @typedef {{name: string, lang: string, segments: Segment[], lanes?: number, editable?: boolean, words?: boolean}} Layer
  * @typedef {{view: [number, number], clips: import("./pieces.js").Clip[], active: number, position: number,
- *   layers: Layer[], tier: number, selected: number, selection: [number, number] | null, spectrogram: boolean,
+ *   layers: Layer[], tier: number, selected: number, selection: [number, number] | null, spectrogram: boolean, playing: boolean,
  *   detail: import("./detail.js").Detail}} Scene
  */
 
@@ -229,8 +229,13 @@ function drawTier(brush, scene, number) {
   pen.fillRect(0, places.tops[number] - (layer.name ? NAME_PX : 0), width, 1);
   eachSeen(brush, layer.segments, number === scene.tier ? scene.selected : -1, (segment, from, wide, chosen) => {
     const top = places.tops[number] + places.tier * (segment.lane ?? 0);
-    pen.fillStyle = color(chosen ? "--sl-band-on" : "--sl-band");
+    const lit = layer.words && scene.playing && segment.start <= scene.position && scene.position < segment.end;
+    pen.fillStyle = color(chosen || lit ? "--sl-band-on" : "--sl-band");
     pen.fillRect(from, top + 2, Math.max(wide - 1, 1), high);
+    if (lit) {
+      pen.fillStyle = color("--sl-done");
+      pen.fillRect(from, top + high, Math.max(wide - 1, 1), 2);
+    }
     if (wide < EDGED_PX && !chosen) return; // adjacent edges would merge into a block
     pen.fillStyle = color("--sl-done");
     pen.fillRect(from, top + 2, 1.5, high);

@@ -249,7 +249,7 @@ export class PlayerView extends View {
     drawScene(ui.canvas, {
       view: this.view, position, selection: this.selection, detail: this.detail,
       clips: model.get("clips"), active: model.get("active_clip"), layers: this.layers, tier: model.get("tier"),
-      selected: model.get("selected"), spectrogram: model.get("spectrogram"),
+      selected: model.get("selected"), spectrogram: model.get("spectrogram"), playing: transport.active,
     });
     this.detail.look(ui.canvas.clientWidth * (window.devicePixelRatio || 1));
     ui.time.textContent = `${clock(position)} / ${clock(duration)}`;
@@ -312,6 +312,7 @@ export class PlayerView extends View {
     const tier = this.model.get("tier");
     this.ui.canvas.lang = this.layers.find((layer) => layer.lang)?.lang ?? "";
     fillTiers(this.ui, this.layers, tier);
+    this.ui.list.classList.toggle("sl-words", Boolean(this.layers[tier]?.words));
     this.list.fill(this.segments, this.layers[tier]?.lang ?? "", roves);
     this.paint();
   }
