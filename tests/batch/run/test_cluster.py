@@ -146,6 +146,21 @@ def test_functions_in_place_of_a_service_run_on_the_workers(cluster, store):
 
 
 @pytest.mark.slow
+def test_functions_of_many_get_full_batches_on_the_workers(cluster, store):
+    frame = pd.DataFrame({"text": [str(number) for number in range(160)]})
+
+    def count_rows(rows):
+        if "7" in rows:
+            raise ValueError("no such text")
+        return [str(len(rows)) for _ in rows]
+
+    with sl.system("many", translate_batch=count_rows, version="1", batch_size=16, max_wait_s=0.5) as lab:
+        made = batch.translate(frame, lab, **on(cluster, store))
+    assert made.index[made["status"] == "error"].tolist() == [7]
+    assert (made["translation"] == "16").sum() >= 112
+
+
+@pytest.mark.slow
 def test_what_fails_is_repeated_by_the_workers(cluster, translator, store):
     with in_the_way(translator, seed=5) as (base_url, counts), Client(base_url) as lab:
         table = batch.translate(texts(120), lab, **on(cluster, store))

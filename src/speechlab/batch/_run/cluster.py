@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.batch._outcome import Outcome, PlannedCall
 from speechlab.batch._plan.plan import Amounts
-from speechlab.batch._run.connection import ANSWER_S, ClusterConnection
+from speechlab.batch._run.connection import ANSWER_S, ClusterConnection, await_result_or_error
 from speechlab.batch._run.lease import (
     PARTS_FOLDER,
     CallLease,
@@ -32,6 +32,7 @@ from speechlab.batch._run.lease import (
     wait_for_and_read_parts,
 )
 from speechlab.batch._run.window import GRACE_S, SECOND_GRACE_S, CallsUnderWay, ResultWriter, build_outcome
+from speechlab.client import get_service
 from speechlab.errors import APIConnectionError
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
     from speechlab.client import Client
     from speechlab.store import Store
 
-# Interval in seconds at which the list of workers is checked.
-_POLL_S = 1.0
+_POLL_S = 1.0  # between two looks at the list of workers
 # Leases of a worker at a time, and calls in small ones for each call that it makes at once.
 _LEASES_PER_WORKER = 2
 _CALLS_PER_PLACE = 4
@@ -72,7 +72,7 @@ class ClusterWorkers:
         self.calls: Counter[str] = Counter()
         self.changed = asyncio.Event()
         self.trouble = ""
-        self.size = options["concurrency"]
+        self.size: int = options["concurrency"]
         self.numbers = count()
         self._faults: dict[str, str] = {}
         self._paused: dict[str, tuple[str, float]] = {}
@@ -106,6 +106,12 @@ class ClusterWorkers:
         what, until = max(waits, key=lambda one: one[1])
         return what, max(0.0, until - now)
 
+    def choose_lease_size(self, waiting: int) -> int:
+        """Return the calls of the next lease, of so many that wait: the last leases are small, and end together."""
+        together, fewest = self.options["together"], max(1, self.options["concurrency"] // 4)
+        size = min(self.size, max(fewest, waiting // (_SHARES_PER_WORKER * max(1, len(self.leases)))))
+        return int(max(1, size // together) * together)
+
     def find_free_worker(self, count: int) -> str | None:
         """Return the worker with the fewest calls, if it may have another lease, of so many calls."""
         address = min(self.leases, key=lambda one: (self.calls[one], self.leases[one]), default=None)
@@ -131,7 +137,7 @@ class ClusterWorkers:
                 raise ConnectionError
             future = executor.submit(pickle.loads, task, key=f"{lease.run}-{lease.name}", pure=False, **where)
             remote = asyncio.run_coroutine_threadsafe(
-                _await_result_or_error(future), executor.loop.asyncio_loop
+                await_result_or_error(future), executor.loop.asyncio_loop
             )
         # The scheduler, or our client of it, is gone.
         except (OSError, RuntimeError, ValueError, AttributeError):
@@ -234,9 +240,11 @@ async def open_workers(
 ) -> AsyncIterator[ClusterWorkers]:
     """The workers of a cluster, for a run."""
     limits = {name: options[name] for name in ("concurrency", "give_up_after_s", "max_error_share")}
-    workers = ClusterWorkers(
-        executor, pickle.dumps((lab, step, limits)), store.path / PARTS_FOLDER / run, options
-    )
+    means, service = pickle.dumps((lab, step, limits)), get_service(lab)
+    options = {**options, "together": service.together}
+    if service.together > 1:  # of which a worker has some that wait for others
+        options["concurrency"] = max(options["concurrency"], service.places or 0)
+    workers = ClusterWorkers(executor, means, store.path / PARTS_FOLDER / run, options)
     mine = store.claims()
     mine.claim_key(run)  # as long as it is claimed, nobody adopts the parts
     watch = asyncio.create_task(workers.watch_workers())
@@ -308,11 +316,9 @@ class LeaseWindow(CallsUnderWay):
         if crew.trouble:
             rules.stop.set(crew.trouble)
         while not rules.stop.reason and (self._turns is None or self._turns.is_next()):
-            # looked ahead, so that the last leases are small and end together
-            shares = _SHARES_PER_WORKER * max(1, len(crew.leases))
-            self._waiting.extend(islice(self._feed, max(0, shares * crew.size - len(self._waiting))))
-            fewest = max(1, crew.options["concurrency"] // 4)
-            most = min(crew.size, max(fewest, len(self._waiting) // shares))
+            ahead = _SHARES_PER_WORKER * max(1, len(crew.leases)) * crew.size
+            self._waiting.extend(islice(self._feed, max(0, ahead - len(self._waiting))))
+            most = crew.choose_lease_size(len(self._waiting))
             address = crew.find_free_worker(most) if self._waiting else None
             if address is None or not (calls := self._admit_next_calls(most)):
                 return
@@ -392,13 +398,3 @@ class LeaseWindow(CallsUnderWay):
             self._stop_on_error(returned.fault)
         elif returned.reason is not None:
             self._rules.stop.set(returned.reason)
-
-
-async def _await_result_or_error(future: Any) -> Any:
-    """Return the result of a future, or its error."""
-    try:
-        return await future
-    except asyncio.CancelledError as error:
-        return error
-    except Exception as error:  # noqa: BLE001 - judged by the run's own loop
-        return error

@@ -83,3 +83,13 @@ class ClusterConnection:
         if is_own:
             with suppress(Exception):
                 self.executor.close()
+
+
+async def await_result_or_error(future: Any) -> Any:
+    """Return the result of a future, or its error."""
+    try:
+        return await future
+    except asyncio.CancelledError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - judged by the run's own loop
+        return error

@@ -84,7 +84,7 @@ def copy_with_group(
     """A copy of a client whose calls form one group, as those of a batch, and wait as long as the service asks."""
     performer = get_performer(client)
     settings, service = performer.settings, performer.service
-    if service.gathers:
+    if service.together > 1:
         concurrency = max(concurrency, service.places or 0)
     patience_s = give_up_after_s
     later_s = _ASKED_WAIT_S if patience_s is None else patience_s

@@ -55,7 +55,8 @@ class FunctionService(Service):
         self.home = f"{FUNCTIONS_PREFIX}{system.identity}, voices {', '.join(system.voices) or 'none'}"
         self.place = repr(system.name)
         self.functions = PERFORMED if PERFORM in system.functions else frozenset(system.functions)
-        self.places, self.gathers = system.calls_at_once, system.takes_many
+        self.places = system.calls_at_once
+        self.together = system.batch_size if system.takes_many else 1
 
     # The rules
 

@@ -32,8 +32,8 @@ class Service(ABC):
     """The operations of a system of functions; empty for a service, which says itself what it can do."""
     places: int | None = None
     """Calls at once, where that is known; None if a scheduler has to learn it."""
-    gathers: bool = False
-    """Whether calls wait for others here, to be made together: those that wait are no load."""
+    together: int = 1
+    """Most calls that are made together; calls that wait here for others are no load."""
     other_api: str = ""
     """What is spoken in place of the contract, so that there is no realtime session."""
 
