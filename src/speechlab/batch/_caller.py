@@ -307,7 +307,7 @@ def _join_table(execution: Execution) -> pd.DataFrame:
     joined = join_frames(execution.frames, type(plan.step), plan.prefix)
     if execution.recorded:
         joined.attrs[RUN_ATTRIBUTE] = execution.record.id
-    return to_requested_form(joined, plan)
+    return to_requested_form(joined, plan.source, plan.prefix, plan.columns)
 
 
 class TableRequest(NamedTuple):

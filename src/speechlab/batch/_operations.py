@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Unpack
 from speechlab.batch._caller import plan_table, process_table, run_plan
 from speechlab.batch._options import (
     CallingOptions,
+    CheckingOptions,
     SynthesisOptions,
     SynthesisPlanOptions,
     TranscriptionOptions,
     TranscriptionPlanOptions,
     TranslationOptions,
     TranslationPlanOptions,
+    check_and_sort_options,
     expose_options,
 )
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
@@ -109,7 +111,16 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
         columns: ``"all"``, or ``"result"`` for the results without the bookkeeping (``processing_s`` to ``key``
             below). The run in the store has both. The bookkeeping of an earlier step is replaced.
         chunk_rows: Rows of a file or iterable that are processed at a time.
-        **options: These arguments, and those of :func:`run`, by name.
+        check: The client that recognizes each line, which is then compared with its text, measured, and spoken again
+            where words are lost, repeated or others, where it is silent, clipped, cut off, of another language, too
+            long or short, or unlike its voice. A difference of notation is none, and what is misheard is recognized
+            twice. None checks nothing.
+        takes: With ``check``: the most takes of a line. A voice that varies is asked again, any other with another
+            cut of the text.
+        fallback_voice: With ``check``: a voice for the last take, or a column; None for none.
+        language: With ``check``: the language of the texts, or a column; None for the column ``language``.
+        **options: These arguments, and those of :func:`run`, by name. With ``check``, ``budget`` is for the speech of
+            all takes; what is recognized is at most twice as much.
 
     Returns:
         A table with the input's columns, index and order, of polars if the input was of polars. It also has
@@ -118,14 +129,27 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
         ``http_status``, ``attempts``, ``latency_s``, ``first_byte_s``, ``usage_characters``, ``usage_audio_s``,
         ``usage_tokens``, ``answered_at`` (when the answer came, in UTC) and ``key``. The columns ``attempts`` to
         ``usage_tokens`` are what this run spent on the row: zero for a stored result. ``attrs["speechlab_run"]`` is
-        the id of the run.
+        the id of the run. With ``check``, the row has the best take, and also ``transcript`` (of the recognizer),
+        ``take`` (its number, from 0), ``takes`` (how many were made; all are in the store), ``check`` (``ready``,
+        ``faulty``, or ``unclear``: what is misheard in every take cannot be judged) and ``why``; the costs are those
+        of all takes, and ``attrs["speechlab_runs"]`` has the runs. :func:`speechlab.evaluate.acceptance` reports it.
 
     Raises:
         InvalidRequestError: A column is missing, an argument is not allowed, or a new column would overwrite one.
         AuthenticationError: The service refuses the API key.
         StoreError: The store cannot be written.
     """
-    return process_table(lab, SynthesisStep, frame, options)
+    if options.get("check") is not None:
+        from speechlab.batch._takes.checked import synthesize_with_check
+
+        return synthesize_with_check(lab, frame, options)
+    check_and_sort_options("synthesize", options, SynthesisOptions)
+    return process_table(
+        lab,
+        SynthesisStep,
+        frame,
+        {name: value for name, value in options.items() if name not in CheckingOptions.__annotations__},
+    )
 
 
 @expose_options(TranscriptionOptions)

@@ -6,21 +6,27 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any, Literal, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 from speechlab._arguments import build_argument_error, is_bool, is_number, is_whole_number
 from speechlab._brief import shorten_tracebacks
 from speechlab.batch._plan.parameters import (
+    Column,
     SynthesisParameters,
     TranscriptionParameters,
     TranslationParameters,
+    Value,
     collect_annotation_texts,
 )
 from speechlab.batch._run.progress import Progress, Watcher
 from speechlab.batch._run.rules import Budget
 from speechlab.batch._store_options import CHUNK_ROWS, STORES_ALLOWED, KeepingOptions, is_store
+from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
 from speechlab.text import Lexicon
+
+if TYPE_CHECKING:
+    from speechlab.contract import Voice
 
 F = TypeVar("F", bound="Callable[..., Any]")
 # Maximum number of concurrent attempts. The client's scheduler begins with fewer, and may stay below it.
@@ -72,6 +78,10 @@ _OPTIONS = {
     "budget": _Option(
         None, lambda value: isinstance(value, Budget | None), "a speechlab.batch.Budget, or None"
     ),
+    "check": _Option(
+        None, lambda value: isinstance(value, Client | None), "the client that recognizes the speech, or None"
+    ),
+    "takes": _Option(3, _is_count, "a whole number of at least 1"),
     "rate": _Option(
         None,
         lambda value: value is None or (is_number(value) and value > 0),
@@ -113,6 +123,15 @@ class CallingOptions(WaitingOptions, total=False):
     rate: float | None
 
 
+class CheckingOptions(TypedDict, total=False):
+    """Options of a check of each line, after which it may be spoken again."""
+
+    check: Client | None
+    takes: int
+    fallback_voice: str | Voice | Column | Value | None
+    language: str | Column | Value | None
+
+
 class SynthesisPlanOptions(SynthesisParameters, KeepingOptions, WaitingOptions, total=False):
     """Arguments of :func:`speechlab.batch.plan_synthesis`."""
 
@@ -125,7 +144,7 @@ class TranslationPlanOptions(TranslationParameters, KeepingOptions, WaitingOptio
     """Arguments of :func:`speechlab.batch.plan_translation`."""
 
 
-class SynthesisOptions(SynthesisPlanOptions, CallingOptions, total=False):
+class SynthesisOptions(SynthesisPlanOptions, CallingOptions, CheckingOptions, total=False):
     """Arguments of :func:`speechlab.batch.synthesize`."""
 
 

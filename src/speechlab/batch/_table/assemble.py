@@ -30,6 +30,7 @@ from speechlab.errors import InvalidRequestError, SpeechLabError
 
 if TYPE_CHECKING:
     from speechlab.batch._plan.plan import Chunk, Plan
+    from speechlab.batch._plan.source import TableSource
     from speechlab.batch._plan.steps import RowStep
     from speechlab.store import StoredResult
 
@@ -71,7 +72,8 @@ def assemble(plan: Plan) -> pd.DataFrame:
             results = store.get_many(chunk.calls)
             outcomes |= {key: Outcome("cached", stored) for key, stored in results.items()}
             frames.append(assemble_chunk(chunk, plan.step, outcomes, plan.prefix))
-    return to_requested_form(join_frames(frames, type(plan.step), plan.prefix), plan)
+    joined = join_frames(frames, type(plan.step), plan.prefix)
+    return to_requested_form(joined, plan.source, plan.prefix, plan.columns)
 
 
 def assemble_chunk(chunk: Chunk, step: RowStep, outcomes: dict[str, Outcome], prefix: str) -> pd.DataFrame:
@@ -93,12 +95,12 @@ def assemble_chunk(chunk: Chunk, step: RowStep, outcomes: dict[str, Outcome], pr
     return result
 
 
-def to_requested_form(table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+def to_requested_form(table: pd.DataFrame, source: TableSource, prefix: str, columns: str) -> pd.DataFrame:
     """Return a joined table in the user's form: with the requested columns, and of polars if the input was."""
-    booked = {plan.prefix + name for name in BOOKKEEPING} if plan.columns == "all" else set()
-    if plan.columns != "all":
-        table = drop_bookkeeping(table, plan.prefix)
-    given: Any = plan.source.polars
+    booked = {prefix + name for name in BOOKKEEPING} if columns == "all" else set()
+    if columns != "all":
+        table = drop_bookkeeping(table, prefix)
+    given: Any = source.polars
     if given is None:
         return table
     polars = require("polars")
