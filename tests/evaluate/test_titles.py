@@ -11,6 +11,8 @@ import pytest
 import speechlab as sl
 from speechlab import evaluate
 from speechlab.audio import AudioClip
+from speechlab.evaluate._advice.conclusions import build_choice_conclusion
+from speechlab.evaluate._advice.open_choice import Advice, Lead
 from speechlab.store import Store
 from support.planted import check_budget, plant, right, spoil, study
 
@@ -55,6 +57,30 @@ def test_a_title_of_several_languages_has_whom_to_take_in_each():
     lines = report.conclusion.certainty.split("\n")
     assert lines[0].startswith("English: no difference seen between them; both 0.0% on 40 recordings, ")
     assert "; significantly worse: “two: c d” (" in lines[1]
+
+
+def test_languages_in_which_a_choice_is_for_now_are_told_from_those_where_it_is_settled():
+    def take(name, *remarks):
+        return Advice(name, Lead("take", (name,), remarks, is_provisional=bool(remarks)), ("figures",))
+
+    open_lead = Lead(remarks=("a is ahead of b, not yet for sure",), is_undecided=True)
+    sure, later = take("a"), take("a", "b may be as good", "c is worse")
+    titles = {
+        "Take a for German, for now also for French.": {"German": sure, "French": later},
+        "Take a for German and for now d for French.": {
+            "German": sure,
+            "French": take("d", "b may be as good"),
+        },
+        "Take a for now; b may be as good, c is worse.": {"German": later, "French": later},
+        "Take a for German; in French no difference is shown.": {
+            "German": sure,
+            "French": Advice("a", open_lead, ("figures",)),
+        },
+        "1 of 9 languages are decided.": {"a b": sure, **{f"{n} to {n}": take(n, "x") for n in "cdefghij"}},
+    }
+    assert {title: build_choice_conclusion(advice).text for title, advice in titles.items()} == {
+        title: title for title in titles
+    }
 
 
 def test_many_recordings_of_few_texts_settle_nothing():

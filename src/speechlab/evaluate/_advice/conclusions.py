@@ -61,26 +61,39 @@ def _describe_certainty(language: str, advice: Advice, *, is_full: bool) -> str:
 
 
 def _join_leads(decided: Mapping[str, Advice], *, is_brief: bool = False) -> str:
-    """Return what to do in each language: what is taken first, then for now, then where that is open."""
-    sorts: dict[str, list[str]] = {}
-    for language, one in decided.items():
-        now = "for now " if one.lead.is_provisional else ""
-        if one.lead.verb:
-            sorts.setdefault(f"{now}{one.lead.verb}", []).append(f"{one.lead.names} for {language}")
-    clauses = [
-        f"{sort} {join_with_and(sorts[sort])}" for sort in ("keep", "take", "for now take") if sort in sorts
-    ]
+    """Return what to do in each language: what is kept, what is taken, or that no difference is shown."""
+    clauses = [_join_choices(decided, verb) for verb in ("keep", "take")]
     others = {language: one.lead for language, one in decided.items() if not one.lead.verb}
     if is_brief and others:
-        return "; ".join([*clauses, f"which is best in {join_with_and([*others])} is open"])
-    clauses += [
-        f"in {language} no difference is shown" if lead.is_undecided else f"{language}: {lead}"
-        for language, lead in others.items()
-    ]
-    return "; ".join(clauses)
+        clauses.append(f"which is best in {join_with_and([*others])} is open")
+    else:
+        clauses += [
+            f"in {language} no difference is shown" if lead.is_undecided else f"{language}: {lead}"
+            for language, lead in others.items()
+        ]
+    return "; ".join(filter(None, clauses))
+
+
+def _join_choices(decided: Mapping[str, Advice], verb: str) -> str:
+    """Return whom to take, or to keep, in which languages, and in which of these for now."""
+    languages: dict[str, tuple[list[str], list[str]]] = {}
+    for language, one in decided.items():
+        if one.lead.verb == verb:
+            languages.setdefault(one.lead.names, ([], []))[one.lead.is_provisional].append(language)
+    choices, for_now = [], []
+    for names, (settled, provisional) in languages.items():
+        if settled:
+            also = [f"for now also for {join_with_and(provisional)}"] if provisional else []
+            choices.append(", ".join([f"{names} for {join_with_and(settled)}", *also]))
+        else:
+            for_now.append(f"{names} for {join_with_and(provisional)}")
+    later = [f"for now {join_with_and(for_now)}"] if for_now else []
+    if not choices:
+        return f"for now {verb} {join_with_and(for_now)}" if for_now else ""
+    return f"{verb} {join_with_and([*choices, *later])}"
 
 
 def _count_decided_languages(decided: Mapping[str, Advice]) -> str:
-    """Return in how many of many languages it is known whom to take."""
-    count = sum(bool(one.lead.verb) for one in decided.values())
+    """Return in how many of many languages it is known whom to take, and not for now alone."""
+    count = sum(bool(one.lead.verb) and not one.lead.is_provisional for one in decided.values())
     return f"{count} of {len(decided)} languages are decided" if count else "no language is decided"
