@@ -318,7 +318,7 @@ def named_in_strings(code, package):
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Call) or not node.args:
             continue
-        function, text = ast.unparse(node.func).rpartition(".")[2], node.args[0]
+        function, text = getattr(node.func, "attr", getattr(node.func, "id", "")), node.args[0]
         if isinstance(text, ast.JoinedStr):  # the folder of f"package.folder.{name}"
             text = ast.Constant(str(getattr(text.values[0], "value", "")).rpartition(".")[0])
         if function not in {"import_module", "__import__", "require"} or not isinstance(text, ast.Constant):
@@ -362,7 +362,7 @@ def foreign_names(tree):
             continue
         for module, name in found:
             top = module.partition(".")[0]
-            if module == "speechlab._pandas" or top not in {*sys.stdlib_module_names, "speechlab"}:
+            if module == "speechlab._pandas" or (top != "speechlab" and top not in sys.stdlib_module_names):
                 yield name
 
 
@@ -387,7 +387,7 @@ def hidden_ways(code):
                 way = node
         elif isinstance(node, ast.Attribute):
             changes = not isinstance(node.ctx, ast.Load)
-            reaches = is_foreign(node.value) and (changes or node.attr == "speech")
+            reaches = (changes or node.attr == "speech") and is_foreign(node.value)
             patches = changes and node.attr == "__code__"
             if reaches or patches or re.fullmatch(IMPORT_HOOK_OR_ACCESSOR, node.attr):
                 way = node
@@ -440,8 +440,8 @@ def test_rooms_take_pandas_from_one_place():
         for node in set(ast.walk(tree)) - checked:
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            text = ast.unparse(node.args[0]) if isinstance(node, ast.Call) and node.args else ""
-            by_name = text == "'pandas'" and ast.unparse(node.func) in {"later", "import_module", "require"}
+            named = isinstance(node, ast.Call) and node.args and getattr(node.args[0], "value", "") == "pandas"
+            by_name = named and ast.unparse(node.func) in {"later", "import_module", "require"}
             if by_name or any(module.partition(".")[0] == "pandas" for module in modules):
                 loads.append(path.name)
     assert sorted(loads) == ["_accessor.py", "_pandas.py"]

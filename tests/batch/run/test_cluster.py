@@ -26,7 +26,6 @@ from support.sockets import free_port
 from support.stores import kept
 from support.translator import in_the_way
 
-distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 CONCURRENCY = 4
@@ -72,9 +71,10 @@ class Cluster:
 
 @contextmanager
 def started(workers, **options):
+    executor = pytest.importorskip("distributed").Client  # not at the top: each worker would load it
     cluster = Cluster(workers)
     try:
-        with distributed.Client(cluster.address, **options) as cluster.client:
+        with executor(cluster.address, **options) as cluster.client:
             cluster.client.wait_for_workers(workers, timeout=60)
             yield cluster
     finally:
@@ -112,7 +112,7 @@ def test_an_executor_that_is_none(reverser, store):
 
 
 def test_an_executor_that_is_closed(cluster, reverser, store):
-    with distributed.Client(cluster.address, set_as_default=False) as closed:
+    with type(cluster.client)(cluster.address, set_as_default=False) as closed:
         pass
     with pytest.raises(
         InvalidRequestError, match=r"executor is closed; make a new dask\.distributed\.Client"
@@ -210,12 +210,14 @@ def test_the_rate_is_one_for_all_workers(cluster, translator, reverser, store):
 
 @pytest.mark.slow
 def test_leases_that_are_cancelled_are_given_out_again(cluster, translator, reverser, store):
+    from distributed import Future
+
     translator.delay_s = 0.02
 
     def cancel():
         more_than(translator, 10)
         client = cluster.client
-        client.cancel([distributed.Future(key, client) for key in client.futures], force=True)
+        client.cancel([Future(key, client) for key in client.futures], force=True)
 
     canceller = threading.Thread(target=cancel, daemon=True)
     canceller.start()

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from speechlab import metrics
 from speechlab.errors import InvalidRequestError
 
-dd = pytest.importorskip("dask.dataframe")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 WORDS = st.lists(st.sampled_from(["one", "two", "three", "four"]), max_size=4).map(" ".join)
@@ -24,6 +23,7 @@ ROWS = st.lists(
 
 
 def of_dask(frame, parts):
+    dd = pytest.importorskip("dask.dataframe")  # not at the top: each worker would load it
     return dd.from_pandas(frame, npartitions=min(parts, len(frame)), sort=False)
 
 
