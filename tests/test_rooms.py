@@ -440,7 +440,9 @@ def test_rooms_take_pandas_from_one_place():
         for node in set(ast.walk(tree)) - checked:
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            named = isinstance(node, ast.Call) and node.args and getattr(node.args[0], "value", "") == "pandas"
+            named = (
+                isinstance(node, ast.Call) and node.args and getattr(node.args[0], "value", "") == "pandas"
+            )
             by_name = named and ast.unparse(node.func) in {"later", "import_module", "require"}
             if by_name or any(module.partition(".")[0] == "pandas" for module in modules):
                 loads.append(path.name)
