@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 BROWSER = "/usr/bin/chromium-headless-shell"
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 WIDTH, HEIGHT = 1020, 720
-SPEAKERS = ("heart", "jm_kumo")
 
 
 def show_languages(_lab: sl.Client) -> sl.evaluate.Report:
@@ -35,20 +34,12 @@ def show_languages(_lab: sl.Client) -> sl.evaluate.Report:
     return sl.evaluate.recognition(None, rows, hypotheses={"whisper base": "hypothesis"})
 
 
-def compare_voices(lab: sl.Client) -> sl.evaluate.Report:
-    """Return a report on two English voices."""
-    sentences = sl.datasets.prompts("en", quick=True).head(12)
-    return sl.evaluate.voices(lab, sentences, list(SPEAKERS), speed=0, dnsmos=0)
-
-
 def compare_recognizers(lab: sl.Client) -> sl.evaluate.Report:
     """Return a report on the service and on the same model without a search, on spoken sentences."""
     from faster_whisper import WhisperModel
 
-    sentences = sl.datasets.prompts("en", quick=True).head(12)[["text", "language"]]
-    spoken = sl.batch.synthesize(
-        sentences.merge(pd.DataFrame({"voice": SPEAKERS}), how="cross"), lab, voice="voice"
-    )
+    sentences = sl.datasets.prompts("en").head(20)[["text", "language"]]
+    spoken = sl.batch.synthesize(sentences, lab, voice="heart")
     engine = sl.engines.create("whisper")
     engine.find_model()
     model = WhisperModel(str(sl.engines.ModelStore().root / engine.model), compute_type="int8")
@@ -58,7 +49,7 @@ def compare_recognizers(lab: sl.Client) -> sl.evaluate.Report:
         return " ".join(segment.text.strip() for segment in segments)
 
     mine = sl.system("mine", transcribe=transcribe, version="base, beam 1", sample_rate=16_000)
-    recordings = spoken[["audio", "text", "language", "voice"]]
+    recordings = spoken[["audio", "text", "language"]]
     return sl.evaluate.recognition({"mine": mine, "here": lab}, recordings)
 
 
@@ -86,7 +77,6 @@ def compare_nights(_lab: sl.Client) -> sl.evaluate.Report:
 
 PICTURES: dict[str, Callable[[sl.Client], sl.evaluate.Report]] = {
     "report-languages": show_languages,
-    "report-voices": compare_voices,
     "report-recognizers": compare_recognizers,
     "report-translators": compare_settings,
     "report-changes": compare_nights,
