@@ -86,7 +86,7 @@ def test_a_picture_of_three_languages(shown, show_table, save_picture, request):
 
 @pytest.mark.parametrize(
     ("shown", "width", "name"),
-    [("light", 1180, "errors-light"), ("dark", 1180, "errors-dark"), ("dark", 380, "errors-narrow-dark")],
+    [("light", 1180, "errors-light"), ("dark", 1180, "errors-dark")],
     indirect=["shown"],
 )
 def test_a_picture_of_the_errors(shown, show_table, save_picture, width, name):
@@ -131,7 +131,7 @@ VOICES = (
 
 @pytest.mark.parametrize(
     ("shown", "width", "name"),
-    [("light", 1020, "voices-light"), ("dark", 1020, "voices-dark"), ("dark", 380, "voices-narrow-dark")],
+    [("light", 1020, "voices-light"), ("dark", 1020, "voices-dark")],
     indirect=["shown"],
 )
 def test_a_picture_of_the_voices(shown, show_table, save_picture, width, name):
@@ -177,7 +177,7 @@ def test_pictures_of_the_player_and_the_preview(shown, show_player, show_preview
 
 @pytest.mark.parametrize(
     ("shown", "width", "name"),
-    [("light", 1020, "editor-light"), ("dark", 1020, "editor-dark"), ("dark", 380, "editor-narrow-dark")],
+    [("light", 1020, "editor-light"), ("dark", 1020, "editor-dark")],
     indirect=["shown"],
 )
 def test_a_picture_of_the_editor(shown, show_player, save_picture, width, name):
@@ -245,7 +245,6 @@ def recordings():
         ("dark", "mos", 700, "listening-dark"),
         ("dark", "mushra", 700, "listening-mushra-dark"),
         ("light", "mushra", 700, "listening-mushra-light"),
-        ("dark", "ab", 380, "listening-narrow-dark"),
     ],
     indirect=["shown"],
 )

@@ -6,6 +6,7 @@ results of its engines. Figures are those of the notebooks. ``poe pictures`` wri
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 from gallery import first_figure
-from hear import SOUNDS
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
@@ -22,16 +22,9 @@ import speechlab as sl
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-BROWSER = "/usr/bin/chromium-headless-shell"
+BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 WIDTH, HEIGHT = 1020, 720
-
-
-def show_languages(_lab: sl.Client) -> sl.evaluate.Report:
-    """Return a report on recordings in three languages whose transcripts exist."""
-    rows = pd.read_csv(SOUNDS / "sounds.csv", dtype="string")
-    rows["audio"] = [str(SOUNDS / name) for name in rows["audio"]]
-    return sl.evaluate.recognition(None, rows, hypotheses={"whisper base": "hypothesis"})
 
 
 def compare_recognizers(lab: sl.Client) -> sl.evaluate.Report:
@@ -76,7 +69,6 @@ def compare_nights(_lab: sl.Client) -> sl.evaluate.Report:
 
 
 PICTURES: dict[str, Callable[[sl.Client], sl.evaluate.Report]] = {
-    "report-languages": show_languages,
     "report-recognizers": compare_recognizers,
     "report-translators": compare_settings,
     "report-changes": compare_nights,
@@ -96,17 +88,18 @@ def main(folder: Path, names: list[str]) -> None:
         tempfile.TemporaryDirectory() as pages,
         sync_playwright() as playwright,
     ):
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
+        path = next(filter(None, map(shutil.which, BROWSERS)), None)
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         for name in names or PICTURES:
             report = PICTURES[name](lab)
             print(name, report.answer, sep=": ")
             page.goto(report.save(Path(pages) / f"{name}.html").as_uri())
             page.wait_for_timeout(500)
-            path = folder / f"{name}.png"
-            page.screenshot(path=path)
-            Image.open(path).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(
-                path, optimize=True
+            picture = folder / f"{name}.png"
+            page.screenshot(path=picture)
+            Image.open(picture).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(
+                picture, optimize=True
             )
         browser.close()
 
