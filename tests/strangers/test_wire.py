@@ -316,11 +316,11 @@ def frame(opcode, payload=b"", *, fin=True, mask=b"\1\2\3\4", rsv=0, size=None, 
     short = size if size < 126 and not wide else 127 if size > 65_535 or wide == 8 else 126
     head = bytes([(0x80 if fin else 0) | rsv | opcode, (0x80 if mask else 0) | short])
     head += {126: struct.pack("!H", size & 0xFFFF), 127: struct.pack("!Q", size)}.get(short, b"")
-    return (
-        head + mask + bytes(byte ^ mask[at % 4] for at, byte in enumerate(payload))
-        if mask
-        else head + payload
-    )
+    if not mask:
+        return head + payload
+    masks = (mask * (len(payload) // 4 + 1))[: len(payload)]
+    masked = int.from_bytes(payload) ^ int.from_bytes(masks)
+    return head + mask + masked.to_bytes(len(payload))
 
 
 MESSAGES = {
