@@ -9,6 +9,7 @@ lowest version that pyproject.toml allows, and what they need in turn the newest
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import venv
@@ -57,8 +58,13 @@ def install(wheel: Path, folder: Path, *, extras: list[str], constraints: list[s
     listed = folder / "constraints.txt"
     listed.write_text("".join(f"{line}\n" for line in constraints), "utf-8")
     target = f"{wheel}[{','.join(extras)}]" if extras else str(wheel)
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
-    subprocess.run([*pip, "--constraint", str(listed), target], check=True, timeout=900)
+    options = ["--quiet", "--no-compile", "--constraint", str(listed), target]
+    # uv takes a third of the time; pip does it where there is none, and where it finds no index
+    uv = shutil.which("uv", path=str(Path(sys.executable).parent))
+    given = [uv, "pip", "install", "--python", str(python), *options] if uv else None
+    if not given or subprocess.run(given, check=False, timeout=900).returncode:
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install"]
+        subprocess.run([*pip, *options], check=True, timeout=900)
     return python
 
 
