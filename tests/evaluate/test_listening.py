@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from speechlab import evaluate
+from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.statistics import (
     bootstrap_two_way,
@@ -571,6 +572,38 @@ def test_the_report_draws_shows_and_saves_itself(tmp_path):
     assert {text.get_text() for text in legend.get_texts()} == {"_one", HOSTILE}
     assert axes.get_yticklabels()[0].get_text() == "all listeners"
     assert len(axes.get_yticklabels()) == 8
+
+
+@pytest.mark.parametrize("method", ["mos", "ab"])
+def test_a_page_plays_the_recordings_beside_their_scores_and_proves_itself(tmp_path, method):
+    clips = {
+        name: AudioClip(np.full(800, level, np.float32), 8_000) for name, level in (("a", 0.1), ("b", 0.2))
+    }
+    sounds = pd.DataFrame(
+        [(f"item {item}", name, clip) for item in range(2) for name, clip in clips.items()],
+        columns=["item", "system", "audio"],
+    )
+    if method == "mos":
+        cells = {
+            (f"l{listener}", f"item {item}", name): 3 + (name == "b") * item
+            for listener in range(6)
+            for item in range(2)
+            for name in "ab"
+        }
+        rows, expected = rows_of(cells), [3, 3, 3, 4]
+    else:
+        cells = {(f"l{listener}", f"item {item}", "a"): -item for listener in range(6) for item in range(2)}
+        rows, expected = rows_of(cells, "ab", other="b"), [0.5, 0.5, 0, 1]
+    report = evaluate.listening(rows, draws=100, sounds=sounds)
+    assert report.tables["sounds"]["score"].tolist() == expected
+    (tmp_path / "page.html").write_text(page := report.to_html(), encoding="utf-8")
+    assert "Hear them below." in page
+    folder = report.save(tmp_path / "study")
+    assert len(list((folder / "audio").iterdir())) == 2
+    for saved in (tmp_path / "page.html", folder):
+        assert evaluate.verify(saved).unequal.empty, saved
+    with pytest.raises(InvalidRequestError, match="audio"):
+        evaluate.listening(rows, sounds=sounds[["item", "system"]])
 
 
 # -- a scale from pairs

@@ -151,6 +151,7 @@ def test_all_sounds_have_one_loudness_unless_it_is_switched_off(frame, sent):
     assert all(bytes(buffers[0][:4]) == b"fLaC" for _, buffers in sent)
     off = ListeningTest(frame, equal_level=False)
     assert math.isnan(off.level_lufs)
+    assert off.sounds["audio"].tolist() == frame["audio"].tolist()
     assert off.instructions[-1] == "Sounds are played as loud as they were recorded."
 
 

@@ -13,6 +13,7 @@ from speechlab.evaluate._listening.summary import (
     SIMULATED,
     compare_systems,
     compute_agreement,
+    score_sounds,
     select_counted_answers,
     summarize_listeners,
     summarize_systems,
@@ -50,9 +51,16 @@ _MIN_SCALE_SYSTEMS = 3
 
 
 def build_listening_report(
-    title: str, table: pd.DataFrame, findings: Sequence[Finding], record: Mapping[str, Any]
+    title: str,
+    table: pd.DataFrame,
+    findings: Sequence[Finding],
+    record: Mapping[str, Any],
+    sounds: pd.DataFrame | None = None,
 ) -> Contents:
-    """Report a listening test: answers with ``excluded``, what was found of them, and how they are to be read."""
+    """Report a listening test: answers with ``excluded``, what was found of them, and how they are to be read.
+
+    With ``sounds`` the page has these in place of the answers.
+    """
     settings, method = record["settings"], str(record["test"]["method"])
     smallest, draws, seed = (settings[name] for name in ("smallest", "draws", "seed"))
     answers, listeners = select_counted_answers(table), summarize_listeners(table)
@@ -83,6 +91,11 @@ def build_listening_report(
         "simulated": simulated,
         "holm": len(differences) > 0,
     }
+    tables = {"listeners": listeners} | ({} if scale is None else {"scale": scale})
+    shown = ShownRows(options={"columns": shown_columns})
+    if sounds is not None and len(scored := score_sounds(answers, method, sounds)):
+        tables["sounds"] = scored
+        shown = ShownRows("sounds", options={"columns": ["item", "system", "score", "answers"]})
     return Contents(
         title,
         table,
@@ -91,7 +104,7 @@ def build_listening_report(
         "listening",
         findings=tuple(findings),
         differences=differences,
-        tables={"listeners": listeners} | ({} if scale is None else {"scale": scale}),
+        tables=tables,
         views=(
             _build_systems_view(summary, differences, method, str(record["test"].get("question", ""))),
             *([] if scale is None or len(scale) < _MIN_SCALE_SYSTEMS else [_build_scale_view(scale)]),
@@ -99,7 +112,7 @@ def build_listening_report(
             _build_listeners_view(listeners, method, agreement, everybody=not findings),
         ),
         drawings=(Drawing("Systems and listeners", "listeners", ("table", "summary"), options),),
-        shown=ShownRows(options={"columns": shown_columns}),
+        shown=shown,
         said=describe_methods(title, *(name for name, applies in methods.items() if applies)),
         facts={
             "speechlab": get_package_version(),

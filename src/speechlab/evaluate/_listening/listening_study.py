@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import build_argument_error, is_number
+from speechlab._arguments import build_argument_error, is_number, require_columns
 from speechlab._brief import shorten_tracebacks
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._listening.listening_report import build_listening_report
@@ -33,6 +33,7 @@ def listening(
     draws: int = 2_000,
     seed: int = 0,
     title: str = "",
+    sounds: pd.DataFrame | None = None,
 ) -> Report:
     """Read the answers of a listening test, check them, and compare the systems.
 
@@ -54,6 +55,8 @@ def listening(
         draws: Number of bootstrap draws.
         seed: Seed of the bootstrap.
         title: Title of the report.
+        sounds: A table of the recordings with ``item``, ``system`` and ``audio``, which the page then plays beside
+            their scores. A test that is the key has its own.
 
     Returns:
         The report. ``findings`` names the excluded listeners and the reasons: failed checks, a second session,
@@ -99,7 +102,11 @@ def listening(
     matters = float(smallest or METHODS[method].smallest)
     record = {**build_record("listening", None, smallest=matters, **settings), "test": test}
     findings = tuple(map(Finding, sentences))
-    return Report.of(build_listening_report(title or heading or "Listening test", table, findings, record))
+    sounds = getattr(key, "sounds", None) if sounds is None else sounds
+    if sounds is not None:
+        sounds = require_columns(sounds, "item", "system", "audio", argument="sounds")
+    title = title or heading or "Listening test"
+    return Report.of(build_listening_report(title, table, findings, record, sounds))
 
 
 @shorten_tracebacks

@@ -53,6 +53,27 @@ def select_counted_answers(table: pd.DataFrame) -> pd.DataFrame:
     return table[(table["excluded"] == "") & (table["role"] != "check")]
 
 
+def score_sounds(answers: pd.DataFrame, method: str, sounds: pd.DataFrame) -> pd.DataFrame:
+    """Return the recordings that were answered: ``item``, ``system``, mean ``score``, ``answers``, ``audio``.
+
+    Of pairs the score is the share of answers in which a sound was preferred, or in which the pair was told apart.
+    """
+    columns = ["item", "system", "score"]
+    given = answers[columns]
+    if method in {"ab", "abx"}:
+        preferred = (1 + answers["score"]) / 2 if method == "ab" else answers["score"]
+        other = 1 - preferred if method == "ab" else preferred
+        sides = [("system", preferred), ("other", other)]
+        given = pd.concat(
+            [answers.assign(system=answers[name], score=share)[columns] for name, share in sides]
+        )
+    given = given.astype({"item": "string", "system": "string"})
+    scores = given.groupby(["item", "system"])["score"].agg(["mean", "size"]).reset_index()
+    scores = scores.rename(columns={"mean": "score", "size": "answers"})
+    placed = sounds[["item", "system", "audio"]].astype({"item": "string", "system": "string"})
+    return placed.merge(scores, on=["item", "system"])[[*columns, "answers", "audio"]]
+
+
 def describe_simulated_listeners(table: pd.DataFrame) -> list[str]:
     """Say which listeners do not exist, and the model that their answers were drawn from."""
     simulated = table[table["session"].str.startswith(SIMULATED)]

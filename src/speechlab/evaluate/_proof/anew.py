@@ -146,7 +146,8 @@ def _recompute_watch_report(report: Contents, table: pd.DataFrame) -> Contents:
 
 
 def _recompute_listening_report(report: Contents, table: pd.DataFrame) -> Contents:
-    return build_listening_report(report.title, table, report.findings, report.record)
+    sounds = report.tables.get("sounds")
+    return build_listening_report(report.title, table, report.findings, report.record, sounds)
 
 
 def _recompute_audit_report(report: Contents, table: pd.DataFrame) -> Contents:

@@ -117,11 +117,15 @@ def _write_files(
 ) -> set[str]:
     """Write a report to the draft of its folder; return the names of its tables and figures."""
     written = set()
-    names_of_sounds = [name for name in SOUNDS if name in report.table.columns]
-    copies = {name: copy_recordings(report.table, path, draft, name, left) for name in names_of_sounds}
+    own = (
+        report.table if any(name in report.table.columns for name in SOUNDS) else report.tables.get("sounds")
+    )
+    recordings = report.table if own is None else own
+    names_of_sounds = [name for name in SOUNDS if name in recordings.columns]
+    copies = {name: copy_recordings(recordings, path, draft, name, left) for name in names_of_sounds}
     frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
     for name, frame in frames.items():
-        table = replace_with_copies(frame, report.table, copies, rows=name == _NAMES["table"])
+        table = replace_with_copies(frame, recordings, copies, rows=frame is recordings)
         if name in _CSV_TABLES or len(table):
             write_parquet(table, draft / f"{name}.parquet")
             written.add(f"{name}.parquet")

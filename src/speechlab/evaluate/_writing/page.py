@@ -244,13 +244,14 @@ def to_embedded_json(report: Contents, figures: Mapping[str, tuple[bytes, bytes]
     sounds = [
         name
         for name in dict.fromkeys([*SOUNDS, report.columns.get("audio", "audio")])
-        if name in report.table
+        if name in report.table or name in report.tables.get("sounds", ())
     ]
     left_out = follows.union(sounds)  # the page has its own sounds
     rows = {"now", "earlier"} if report.study == "changes" else {"table"}
     frames = {"table": report.table} if "table" in rows else {}
-    frames |= {name: report.tables[name] for name in _TABLES if name in report.tables}
-    for name in rows & set(frames):
+    names = (*_TABLES, *(["sounds"] if report.study == "listening" else []))
+    frames |= {name: report.tables[name] for name in names if name in report.tables}
+    for name in (rows | {"sounds"}) & set(frames):
         frames[name] = frames[name][[column for column in frames[name].columns if column not in left_out]]
     frames["speed"] = report.speed
     data = {
@@ -296,7 +297,7 @@ def parse_report(data: Mapping[str, Any], record: Mapping[str, Any]) -> Contents
         )
         for table, columns in tables.items()
     }
-    for name in {"table", "now"} & set(frames):
+    for name in {"sounds"} & set(frames) or {"table", "now"} & set(frames):
         sounds = dict.fromkeys(data["sounds"], _SOUND if data["sound"] else None)
         frames[name] = frames[name].assign(**sounds)
     return Contents(

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import traitlets
 
 from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab._files import expand_user_path
+from speechlab._pandas import pd
 from speechlab.display import Html, element, format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.listening import (
@@ -49,9 +50,6 @@ from speechlab.widgets._shared.browser import (
     to_json_text,
 )
 from speechlab.widgets._shared.live import LiveWidget
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _BROWSER = Path(__file__).parent / "browser"
 _MAX_CHECKS = 20
@@ -116,6 +114,7 @@ class ListeningTest(LiveWidget):
     Attributes:
         key: The key, as ``save`` writes it: the system of each sound. Only the author may have it.
         answers: The answers so far, as a tidy frame; see :func:`speechlab.evaluate.listening_answers`.
+        sounds: The recordings: a table with ``item``, ``system`` and ``audio``.
         level_lufs: The loudness of all sounds in LUFS; NaN if they keep their own levels.
 
     Raises:
@@ -191,6 +190,7 @@ class ListeningTest(LiveWidget):
         )
         drawn = secrets.randbits(62) if seed is None else int(seed)
         names = [f"item {label!r} of {source!r}" for label, source in material.rows]
+        self._places, self._recordings = list(material.rows.items()), frame[audio].tolist()
         self._stimuli = Stimuli(
             frame[audio].tolist(), names, equal_level=bool(equal_level), progress=progress
         )
@@ -256,6 +256,12 @@ class ListeningTest(LiveWidget):
     def key(self) -> dict[str, Any]:
         """The key, which only the author may have: the system of each sound."""
         return self._key.model_dump()
+
+    @property
+    def sounds(self) -> pd.DataFrame:
+        """The recordings of all items and systems, as they were given."""
+        rows = [(item, system, self._recordings[row]) for (item, system), row in self._places]
+        return pd.DataFrame(rows, columns=["item", "system", "audio"])
 
     @property
     def level_lufs(self) -> float:
