@@ -171,7 +171,7 @@ class RecordingBody(Body):
         if not self.base64 or self.recording.size > _WHOLE:
             return self._iterate_pieces()
         with closing(self.recording.open()) as file:
-            return self.head + pybase64.b64encode(file.read()) + self.tail
+            return b"".join((self.head, pybase64.b64encode(file.read()), self.tail))  # copied once
 
     async def _iterate_pieces(self) -> AsyncIterator[bytes]:
         yield self.head
