@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.batch import Price
+from speechlab.evaluate._acceptance.acceptance import acceptance
 from speechlab.evaluate._cast import speaks, voice_name
 from speechlab.evaluate._listening.listening_study import listening, listening_answers
 from speechlab.evaluate._listening.power import listening_power
@@ -30,6 +31,7 @@ __all__ = [
     "Drawing",
     "Price",
     "Report",
+    "acceptance",
     "audit",
     "correct_references",
     "latency",

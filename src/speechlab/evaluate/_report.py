@@ -16,6 +16,7 @@ from speechlab._files import write_atomically
 from speechlab._pandas import pd
 from speechlab.display import Html, element, join, notebook_output
 from speechlab.errors import InvalidRequestError, StoreError
+from speechlab.evaluate._acceptance.acceptance_report import SAMPLE_SIZE, select_lines_to_hear
 from speechlab.evaluate._advice.speech_report import (
     build_speech_report,
     build_wide_table,
@@ -25,6 +26,7 @@ from speechlab.evaluate._advice.speech_report import (
 )
 from speechlab.evaluate._changes.changes_report import compare_reports
 from speechlab.evaluate._repeat import repeat_study
+from speechlab.evaluate._study_arguments import check_count
 from speechlab.evaluate._writing.contents import Contents, Drawing, select_shown_rows
 from speechlab.evaluate._writing.folder import (
     PAGES,
@@ -278,6 +280,29 @@ class Report(ShareableContents):
         rows = self.suspects() if suspects is None else suspects
         roles = {"reference": self.columns["text"], "language": self.columns["language"]}
         return ReferenceBrowser(rows, **{**roles, **options})
+
+    def sample(self, count: int = SAMPLE_SIZE, **options: Any) -> Any:
+        """Hear the exceptions and a sample of the ready lines, and decide: a :class:`speechlab.widgets.AudioTable`.
+
+        The key y says that a line is right, x that it is wrong. ``sl.evaluate.acceptance(made, heard=table)`` then
+        has a bound. A longer sample keeps the lines of a shorter one.
+
+        Args:
+            count: Number of ready lines.
+            **options: As for the table, such as ``columns=["text"]``.
+
+        Raises:
+            InvalidRequestError: The report is not of :func:`speechlab.evaluate.acceptance`.
+        """
+        from speechlab.widgets import AudioTable, TableView
+
+        if self.study != "acceptance":
+            message = f"a report of {self.study!r} has no lines to accept; give one of sl.evaluate.acceptance"
+            raise InvalidRequestError(message, parameter="report")
+        marks = {name: options.pop(name) for name in ("marks",) if name in options}
+        rows = select_lines_to_hear(self.table, check_count("count", count, "lines"))
+        fixed = {"answers": ("right", "wrong"), "max_rating": 0, "title": "Lines to hear"}
+        return AudioTable(TableView(rows, **{**self.shown.options, **fixed, **options}), **marks)
 
     def side_by_side(self) -> pd.DataFrame:
         """Return one row for each recording, with what each system made of it.

@@ -27,6 +27,7 @@ from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding,
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.calibration import Calibration, calibration
 from speechlab.metrics._statistics.sequential import sequential_test
+from speechlab.metrics._statistics.shares import compute_count_bound as compute_count_bound
 from speechlab.metrics._statistics.shares import compute_share_interval
 from speechlab.metrics._statistics.significance import (
     ALIKE,

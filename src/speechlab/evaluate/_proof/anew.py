@@ -12,6 +12,7 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent, join_with_and
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._acceptance.acceptance_report import build_acceptance_report
 from speechlab.evaluate._advice.speech_report import build_speech_report
 from speechlab.evaluate._audit.audit_report import build_audit_report, score_predictions
 from speechlab.evaluate._changes.changes_report import compare_reports
@@ -165,6 +166,9 @@ _RECOMPUTE_BY_STUDY: dict[str, Callable[[Contents, pd.DataFrame], Contents]] = {
     "changes": _recompute_changes_report,
     "watch": _recompute_watch_report,
     "audit": _recompute_audit_report,
+    "acceptance": lambda report, table: build_acceptance_report(
+        report.title, table, report.columns, report.record
+    ),
 }
 
 

@@ -1,7 +1,9 @@
-"""The interval of a share whose cases come in blocks.
+"""The interval of a share whose cases come in blocks, and the bound of a share in a finite number of cases.
 
-Source: E. B. Wilson, Probable inference, the law of succession, and statistical inference (1927), with the number of
-cases that blocks count as (L. Kish, Survey sampling, 1965): cases of one block are alike, and say less than others.
+Sources: E. B. Wilson, Probable inference, the law of succession, and statistical inference (1927), with the number of
+cases that blocks count as (L. Kish, Survey sampling, 1965): cases of one block are alike, and say less than others;
+the bound inverts the hypergeometric test (T. Wright, Exact confidence bounds when sampling from small finite
+universes, 1991).
 """
 
 from __future__ import annotations
@@ -31,3 +33,18 @@ def compute_share_interval(hits: NDArray[np.int64], cases: NDArray[np.int64], le
     middle = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt(share * (1 - share) / effective + spread / (4 * effective)) / (1 + spread)
     return Interval(max(middle - half, 0.0), min(middle + half, 1.0))
+
+
+def compute_count_bound(cases: int, sample: int, hits: int, level: float = 0.95) -> int:
+    """Return the most hits among all cases that a sample without replacement leaves possible, by an exact test."""
+    draws = math.comb(cases, sample)
+
+    def is_possible(total: int) -> bool:
+        ways = (math.comb(total, hit) * math.comb(cases - total, sample - hit) for hit in range(hits + 1))
+        return sum(ways) / draws > 1 - level
+
+    low, high = hits, cases - (sample - hits)  # the first is possible, and what lies above the last is not
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_possible(middle) else (low, middle - 1)
+    return low

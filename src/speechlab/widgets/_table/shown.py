@@ -97,6 +97,7 @@ class TableView:
         title: str = "Rows",
         silent: bool = True,
         categories: Iterable[Any] = (),
+        answers: tuple[str, ...] = (),
         **roles: Unpack[ColumnRoles],
     ) -> None:
         for name, value, allowed in (
@@ -113,6 +114,7 @@ class TableView:
             )  # they are read once more for another frame
         self._roles: dict[str, Any] = {**roles, "silent": silent, "categories": tuple(categories)}
         self.title = title
+        self.answers = answers  # notes that the keys y and x write; empty for none
         self.static_rows = static_rows
         self.rows = self.build_rows(frame, max_rating)
 
@@ -138,6 +140,7 @@ class TableView:
             "count": len(self.rows),
             "reference": layout.reference,
             "sound": self.has_sound,
+            **({"answers": [*self.answers]} if self.answers else {}),
         }
 
     def render_static(

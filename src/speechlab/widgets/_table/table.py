@@ -94,6 +94,7 @@ class AudioTable(RefreshableWidget):
     chosen = traitlets.Int(-1).tag(sync=True)
     sound = traitlets.Bool(default_value=True).tag(sync=True)
     title = traitlets.Unicode("Sounds").tag(sync=True)
+    answers = traitlets.List(traitlets.Unicode()).tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
     edits = traitlets.Int(0)
     _controls = traitlets.List(traitlets.Instance(Widget)).tag(sync=True, **widget_serialization)

@@ -13,6 +13,13 @@ const KEYS = [
 ];
 const DECISIONS = [["y", "accept the suggestion"], ["x", "dismiss it: the text is right"], ["n", "write the right text"]];
 
+/** The keys that decide on a row, and what they say. @param {Pick<import("./table.js").AudioTableView, "data" | "model">} view */
+function decisions({ data, model }) {
+  const answers = model.get("answers") ?? [];
+  if (answers.length) return [["y", answers[0]], ["x", answers[1]]];
+  return data.column("suggestion") ? DECISIONS : [];
+}
+
 export class Gestures {
   /** @param {import("./table.js").AudioTableView} view */
   constructor(view) {
@@ -98,7 +105,7 @@ export class Gestures {
       m: () => this.view.note(row, "mark", !this.view.data.noted.mark[row]),
       n: () => this.view.rows.there.get(this.view.active)?.querySelector("input")?.focus(),
       u: () => this.view.undo(),
-      ...(this.view.data.column("suggestion") && { y: () => this.view.decide(row, true), x: () => this.view.decide(row, false) }),
+      ...(decisions(this.view).length && { y: () => this.view.decide(row, true), x: () => this.view.decide(row, false) }),
       "/": () => this.view.narrowing.search.focus(),
       Escape: () => player.audio.pause(),
     }[key];
@@ -107,7 +114,8 @@ export class Gestures {
 
 /** Lists the keys that do something in a table. @param {import("./table.js").AudioTableView} view */
 export function addHelp({ root, editable, sound, data, model }) {
-  const keys = data.column("suggestion") && editable ? [...DECISIONS, ...KEYS.filter(([key]) => key !== "n")] : KEYS;
+  const own = editable ? decisions({ data, model }) : [];
+  const keys = [...own, ...KEYS.filter(([key]) => !own.some(([other]) => other === key))];
   const idle = [!editable && /^[mnu1]/, !sound && /^(Space|a$|b|←)/, !model.get("max_rating") && /^1/];
   makeKeys(root, keys.filter(([key]) => !idle.some((pattern) => pattern && pattern.test(key))));
 }

@@ -374,9 +374,10 @@ export class AudioTableView extends View {
     this.keep(...last);
   }
 
-  /** The text that a row of suspected references gets: its suggestion, or its reference as it is. @param {number} row @param {boolean} accepted */
+  /** The note of a decision: an answer; of a suspected reference its suggestion, or its text as it is. @param {number} row @param {boolean} accepted */
   decide(row, accepted) {
-    const text = this.data.cells.get(accepted ? "suggestion" : this.reference)?.[row];
+    const answer = (this.model.get("answers") ?? [])[accepted ? 0 : 1];
+    const text = answer ?? this.data.cells.get(accepted ? "suggestion" : this.reference)?.[row];
     if (typeof text === "string") this.note(row, "note", text);
   }
 

@@ -1,0 +1,99 @@
+"""The study of a checked batch: exceptions first, and a bound on what slipped through, from a heard sample."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from speechlab._arguments import is_missing, require_columns
+from speechlab._brief import shorten_tracebacks
+from speechlab._pandas import pd
+from speechlab.datasets import to_table
+from speechlab.errors import InvalidRequestError
+from speechlab.evaluate._acceptance.acceptance_report import (
+    DECISION,
+    RIGHT,
+    SAMPLED,
+    WRONG,
+    build_acceptance_report,
+)
+from speechlab.evaluate._report import Report
+from speechlab.evaluate._writing.record import build_record
+
+if TYPE_CHECKING:
+    from speechlab.widgets import AudioTable
+
+# Columns of a checked batch that the report reads by their own names.
+_CHECKED = ("audio", "duration_s", "status", "error", "key", "transcript", "take", "takes", "check", "why")
+
+
+@shorten_tracebacks
+def acceptance(
+    made: pd.DataFrame,
+    heard: AudioTable | pd.DataFrame | str | os.PathLike[str] | None = None,
+    *,
+    text: str = "text",
+    language: str = "language",
+    prefix: str = "",
+    title: str = "Which lines are ready",
+) -> Report:
+    """Say which lines of a checked batch are ready, which need an ear, and how many of the ready ones may be wrong.
+
+    What slipped through is known only by hearing: ``report.sample(60)`` is a table of the exceptions and of ready
+    lines drawn by chance, with a key each for right and wrong. Given back as ``heard``, it makes the bound: the most
+    wrong lines among the ready ones that such a sample leaves possible (exact, hypergeometric, one-sided, 95%).
+    Without a sample that was heard whole there is no bound.
+
+    Args:
+        made: What ``sl.batch.synthesize(…, check=…)`` returned.
+        heard: A sample with its decisions: the table of ``report.sample``, its ``frame``, or a file of that.
+        text: Column of the texts.
+        language: Column of the languages, where there is one.
+        prefix: The prefix of the batch's columns.
+        title: Title of the report.
+
+    Returns:
+        A report: ``table`` has the lines, exceptions first, with ``state`` (*ready*, *needs an ear*, *wrong*,
+        *failed*), ``decision`` and ``sampled``; ``summary`` the counts by voice and language; ``tables["bound"]`` the
+        sample and what follows from it.
+
+    Raises:
+        InvalidRequestError: The table is of no checked batch, or a note of what was heard is neither right nor wrong.
+
+    Example:
+        >>> facts = dict.fromkeys(["duration_s", "error", "transcript", "take", "why"]) | {"takes": 1}
+        >>> lines = [
+        ...     {"text": f"{n}", "key": f"{n}", "check": "ready", "status": "ok", **facts} for n in range(9)
+        ... ]
+        >>> made = pd.DataFrame(lines).assign(audio=sl.AudioClip(np.zeros(80), 8_000))
+        >>> acceptance(made).conclusion.text
+        'All 9 lines are ready.'
+    """
+    frame = to_table(made).rename(columns={prefix + name: name for name in _CHECKED})
+    hint = "Give what sl.batch.synthesize(…, check=recognizer) returned, with columns='all'"
+    frame = require_columns(frame, text, *_CHECKED, argument="made", hint=hint)
+    decisions = {} if heard is None else _read_decisions(heard)
+    keys = frame["key"].tolist()
+    decided = [decisions.get(key) for key in keys]
+    rows = frame.assign(**{DECISION: pd.array(decided, dtype="string")})
+    rows[SAMPLED] = [key in decisions for key in keys]
+    columns = {"text": text} | ({"language": language} if language in rows.columns else {})
+    record = build_record("acceptance", None, text=text, language=language)
+    return Report.of(build_acceptance_report(title, rows, columns, record))
+
+
+def _read_decisions(heard: Any) -> Mapping[str, str | None]:
+    """Return what was decided of each line that was to be heard; None where nothing was."""
+    frame = require_columns(to_table(getattr(heard, "frame", heard)), "key", "note", argument="heard")
+    decisions: dict[str, str | None] = {}
+    for key, note in zip(frame["key"], frame["note"], strict=True):
+        if is_missing(key):  # a line that was never spoken
+            continue
+        words = "" if is_missing(note) else str(note).strip().lower()
+        decision = next((word for word in (RIGHT, WRONG) if words.startswith(word)), None)
+        if words and decision is None:
+            message = f"the note {words!r:.40} of a line is no decision; begin it with {RIGHT!r} or {WRONG!r}"
+            raise InvalidRequestError(message, parameter="heard")
+        decisions[key] = decision
+    return decisions

@@ -1,0 +1,101 @@
+"""Checked lines as a report: exceptions first, and a bound that a heard sample allows and nothing else."""
+
+from __future__ import annotations
+
+import math
+from hashlib import sha256
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from speechlab import evaluate
+from speechlab.audio import AudioClip
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import compute_count_bound
+
+CLIP = AudioClip(np.zeros(80), 8_000)
+
+
+def lines(ready, *others):
+    """A checked batch of so many ready lines and some others."""
+    checks = ["ready"] * ready + list(others)
+    return pd.DataFrame(
+        {
+            "text": [f"line {at}" for at in range(len(checks))],
+            "language": "en",
+            "voice": "ada",
+            "audio": CLIP,
+            "duration_s": 0.01,
+            "status": ["ok" if check else "error" for check in checks],
+            "error": [None if check else "no sound" for check in checks],
+            "key": [
+                sha256(f"{at}".encode()).hexdigest() if check else None for at, check in enumerate(checks)
+            ],
+            "transcript": [f"line {at}" for at in range(len(checks))],
+            "take": 0,
+            "takes": 1,
+            "check": checks,
+            "why": [None if check == "ready" else "lost “line”" for check in checks],
+        }
+    )
+
+
+def test_exceptions_come_first_and_a_bound_only_from_a_sample_that_was_heard_whole():
+    made = lines(38, "faulty", "unclear")
+    report = evaluate.acceptance(made)
+    assert report.conclusion.text == "38 of 40 lines are ready; 2 need an ear."
+    assert report.conclusion.certainty.endswith("is not known; report.sample(38) gives the lines to hear.")
+    assert report.table["state"].tolist() == ["needs an ear"] * 2 + ["ready"] * 38
+    table = report.sample(30)
+    assert len(table.frame) == 32
+    assert table.answers == ["right", "wrong"]
+    for label in table.frame.index[:31]:
+        table.note(label, "right")
+    waiting = evaluate.acceptance(made, table)
+    assert waiting.conclusion.certainty.startswith("Not decided yet: 1 line of the sample")
+    table.note(table.frame.index[31], "right")
+    table.note(table.frame.index[1], "wrong: it says something else")
+    done = evaluate.acceptance(made, table)
+    assert (
+        done.answer == "39 of 40 lines are ready; 1 is wrong. At most 2.6% of the ready ones are wrong (95%)."
+    )
+    assert done.summary[["lines", "ready", "wrong"]].to_numpy().tolist() == [[40, 39, 1]]
+    assert set(report.sample(10).frame["key"]) <= set(table.frame["key"])
+
+
+def test_what_was_chosen_by_hand_makes_no_bound_and_other_notes_are_refused():
+    made = lines(40, None)
+    chosen = made.iloc[:20].assign(note="right")
+    report = evaluate.acceptance(made, chosen)
+    assert report.answer.startswith("40 of 41 lines are ready; 1 failed. What was heard is no sample")
+    with pytest.raises(InvalidRequestError, match="'maybe' of a line is no decision"):
+        evaluate.acceptance(made, chosen.assign(note="maybe"))
+    with pytest.raises(InvalidRequestError, match="check=recognizer"):
+        evaluate.acceptance(made.drop(columns="check"))
+    with pytest.raises(InvalidRequestError, match="no lines to accept"):
+        evaluate.Report("other", made, made).sample()
+
+
+def test_the_bound_is_exact():
+    assert compute_count_bound(38, 38, 0) == 0
+    assert compute_count_bound(100_000, 59, 0) / 100_000 == pytest.approx(1 - 0.05 ** (1 / 59), abs=2e-4)
+    for cases, sample, hits in ((40, 10, 1), (25, 24, 3), (60, 1, 0), (9, 9, 4)):
+        bound = compute_count_bound(cases, sample, hits)
+
+        def chance(total, cases=cases, sample=sample, hits=hits):
+            ways = (math.comb(total, hit) * math.comb(cases - total, sample - hit) for hit in range(hits + 1))
+            return sum(ways) / math.comb(cases, sample)
+
+        assert chance(bound) > 0.05 >= (chance(bound + 1) if bound < cases else 0)
+
+
+def test_a_saved_report_is_verified_and_sampled_again(tmp_path):
+    made = lines(20, "faulty")
+    heard = evaluate.acceptance(made).sample(20).frame.assign(note="right")
+    report = evaluate.acceptance(made, heard)
+    report.save(tmp_path / "ready")
+    assert evaluate.verify(tmp_path / "ready")
+    again = evaluate.open_report(tmp_path / "ready")
+    assert again.answer == report.answer == "All 21 lines are ready. All were heard."
+    assert again.sample(5).frame["note"].eq("right").all()
