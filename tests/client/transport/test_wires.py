@@ -123,6 +123,18 @@ def test_a_reply_that_is_compressed(server, lab, http):
         translate(lab)
 
 
+def test_a_packing_that_was_not_asked_for_is_named(server, lab, http):
+    server.script(http.reply(body=b"\x0b\x02\x80{}\x03", Content_Encoding="br"))
+    with pytest.raises(ContractError, match=r"not asked for \(Content-Encoding: br\)"):
+        translate(lab)
+
+
+def test_a_stream_without_sound_is_no_clip(server, lab, http, wav):
+    server.script(http.chunked(wav[:40] + bytes(4)))
+    with pytest.raises(ContractError, match="zero length"):
+        lab.stream_speech("あ", voice=http.VOICE_ID).collect()
+
+
 def test_what_others_send_loosely_is_read(server, lab, http, clip):
     """JSON with NaN and half a character, and sound in pieces without a media type, which lacks no first piece."""
     server.script(http.reply(body=b'{"text":"a\\ud83d b","confidence":NaN}'))

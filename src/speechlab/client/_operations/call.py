@@ -19,6 +19,9 @@ from speechlab.client._operations.failures import (
 )
 from speechlab.errors import ContractError, InvalidRequestError, SpeechLabError
 
+# Codings of bodies that have been unpacked.
+_UNPACKED = frozenset({"identity", "gzip", "x-gzip", "deflate"})
+
 
 def attach_headers_and_timing(
     error: SpeechLabError, headers: Mapping[str, str], timing: Timing
@@ -193,6 +196,9 @@ class RawResponse:
         except ValueError:
             start = self.text[:2000]
             what = "empty" if not self.content.strip() else f"not JSON but {self.content_type or 'untyped'}"
+            packing = self.headers.get("content-encoding", "identity").lower()
+            if packing not in _UNPACKED:
+                what = f"packed in a way that was not asked for (Content-Encoding: {packing[:40]})"
             text = f"the service answered {self.status}, but the body is {what}: {start[:200]!r}"
         broken = ContractError(text, body=start)
         attach_headers_and_redact(broken, self.headers)

@@ -113,16 +113,22 @@ class ExpectedSpeech:
             kind = content_type or "a reply without a type"
             message = f"the service answered with {kind}, which is not usable audio: {error}"
         else:
-            from speechlab.text import list_language_codes  # slow to import, and most calls do not need it
-
-            languages = list_language_codes(self.voice.language) if self.voice else set()
-            name = self.voice.short_name if self.voice else ""
-            language = next(iter(languages)) if len(languages) == 1 else ""
-            line = " ".join(self.text.split())
-            title = line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"
-            came = (data, content_type, self.voice_id, self.text, timing, name, language)
-            return SpeechClip(clip.samples, clip.sample_rate, title, clip.source_format, *came)
+            if clip.duration_s:
+                return self._describe_clip(clip, data, content_type, timing)
+            message = "the reply is audio of zero length"
         raise ContractError(message)
+
+    def _describe_clip(self, clip: AudioClip, data: bytes, content_type: str, timing: Timing) -> SpeechClip:
+        """Return the sound with what is known of it."""
+        from speechlab.text import list_language_codes  # slow to import, and most calls do not need it
+
+        languages = list_language_codes(self.voice.language) if self.voice else set()
+        name = self.voice.short_name if self.voice else ""
+        language = next(iter(languages)) if len(languages) == 1 else ""
+        line = " ".join(self.text.split())
+        title = line if len(line) <= _TITLE_CHARS else line[: _TITLE_CHARS - 1] + "…"
+        came = (data, content_type, self.voice_id, self.text, timing, name, language)
+        return SpeechClip(clip.samples, clip.sample_rate, title, clip.source_format, *came)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, slots=True)
@@ -259,10 +265,7 @@ class Synthesize(SpeechOptions, Operation[SpeechClip]):
             if not reply.content:
                 raise ContractError("the service answered 200 without a single byte of audio")
             kind = reply.headers.get("content-type", "")
-        clip = self.expected.decode(reply.audio, kind, reply.timing)
-        if not clip.duration_s:
-            raise ContractError("the reply is audio of zero length")
-        return clip
+        return self.expected.decode(reply.audio, kind, reply.timing)
 
     def count_usage(self, result: SpeechClip) -> dict[str, float]:
         return count_speech_usage(self.sent_text, len(result.encoded))
