@@ -109,13 +109,11 @@ def test_most_speakers_against_the_mean_are_told_and_no_number_that_promises_too
 
 
 def test_few_speakers_are_told_and_settle_nothing():
-    frame = plant(80, a=spoil(0.04), b=spoil(0.13)).assign(
-        **{"Client ID": [f"s{row % 4}" for row in range(80)]}
-    )
+    frame = plant(80, a=spoil(0.04), b=spoil(0.13)).assign(Client_ID=[f"s{row % 4}" for row in range(80)])
     report = study(frame, "a", "b")
     assert report.conclusion.text == "a makes fewer errors with these four speakers."
     assert (
-        "The column Client ID has four speakers, so this is about them alone; groups=None takes "
+        "The column Client_ID has four speakers, so this is about them alone; groups=None takes "
         in report.notes[0]
     )
     assert report.answer.endswith(
@@ -124,6 +122,8 @@ def test_few_speakers_are_told_and_settle_nothing():
     assert not report.worse
     assert report.differences["p"].iloc[0] < 0.001
     check_budget(report)
+    even = study(frame.assign(b=plant(80, b=spoil(0.05))["b"]), "a", "b")
+    assert "of other speakers that says nothing" in even.answer
 
 
 def test_equal_texts_without_a_speaker_are_one_block():

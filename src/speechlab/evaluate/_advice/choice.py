@@ -25,7 +25,7 @@ from speechlab.evaluate._advice.starts import (
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import describe_p_value
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.evaluate._writing.sentences import join_names, quote_name
+from speechlab.evaluate._writing.sentences import join_fitting_clauses, join_names, quote_name
 from speechlab.metrics import build_significance_mask
 
 if TYPE_CHECKING:
@@ -202,8 +202,10 @@ class _Choice:
             first = f"{pair} on {self.items}, which may be chance{f' ({p})' if p else ''}"
             wins = self._describe_rival_wins(rival)
             settling, more = self._describe_blocks_needed(rival)
+        clauses = [first, self._describe_losers(), wins, settling]
         few = self._describe_few_speakers() if self.evidence.about else ""
-        return Advice(best, lead, (first, self._describe_losers(), wins, settling, few), "open", more)
+        is_short = few not in join_fitting_clauses([*clauses, few])
+        return Advice(best, lead, (*clauses, few.partition(",")[0] if is_short else few), "open", more)
 
     def _describe_losers(self) -> str:
         if not self.losers:

@@ -11,24 +11,12 @@ from typing import Any, NamedTuple
 from unicodedata import category, normalize
 
 from speechlab._pandas import pd
+from speechlab.datasets import find_usual_columns
 from speechlab.display import format_count
 from speechlab.evaluate._statistics import MIN_PAIRS
 
 # Column with the block of each recording, in studies of recordings of which some belong together.
 BLOCK = "block"
-# What columns of speakers are called, the first that a table has; capitals and signs between words do not count.
-_SPEAKERS = (
-    "speaker",
-    "speakerid",
-    "speakername",
-    "clientid",
-    "spk",
-    "spkid",
-    "talker",
-    "talkerid",
-    "話者",
-    "说话人",
-)
 
 
 class Blocks(NamedTuple):
@@ -90,8 +78,7 @@ def group_rows_into_blocks(
 
 def find_speaker_column(frame: pd.DataFrame) -> str | None:
     """Return the column that has the speakers by its name, such as ``speaker_id`` or ``client_id``."""
-    names = {"".join(filter(str.isalnum, str(name))).lower(): name for name in reversed(frame.columns)}
-    return next((names[name] for name in _SPEAKERS if name in names), None)
+    return find_usual_columns(frame).get("speaker")
 
 
 def count_texts(rows: pd.DataFrame, text: str, item: str) -> int:
