@@ -32,11 +32,21 @@ def test_its_two_commands():
             assert extra in extras
 
 
+def list_anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", path.read_text("utf-8"), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize(
     "page", ["README.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
 )
 def test_links_lead_somewhere(page):
     text = (ROOT / page).read_text("utf-8")
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+    for target, anchor in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text):
         if "://" not in target:
-            assert ((ROOT / page).parent / target).exists(), target
+            path = (ROOT / page).parent / target if target else ROOT / page
+            assert path.exists(), target
+            if anchor and path.suffix == ".md":
+                assert anchor in list_anchors(path), f"{target}#{anchor}"
