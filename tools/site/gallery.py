@@ -12,7 +12,7 @@ IMAGES = Path(__file__).parents[2] / "docs" / "images"
 WIDGETS = {
     "Table of recordings": ("table", "docs/widgets.md#table-of-recordings"),
     "Errors of two systems": ("errors", "docs/widgets.md#errors-of-one-or-two-systems"),
-    "Wrong references": ("references", "docs/compare-recognizers.md#wrong-references"),
+    "Wrong references": ("references", "docs/evaluate.md#wrong-references"),
     "Voices explorer": ("voices", "docs/widgets.md#voices-explorer"),
     "Player": ("player", "docs/widgets.md#player"),
     "Segment editor": ("editor", "docs/widgets.md#segment-editor"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 BROWSERS = ("chromium-headless-shell", "chromium", "google-chrome")
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-WIDTH, HEIGHT = 1020, 720
+WIDTH, HEIGHT = 1020, 590
 
 
 def compare_recognizers(lab: sl.Client) -> sl.evaluate.Report:
