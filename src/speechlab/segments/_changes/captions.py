@@ -67,7 +67,8 @@ def captions(
         longest_s: Seconds that a caption stays, where its segment has words enough to be split.
         pace: Reading speed: characters shown in a second, counted in the same way. The end of a caption that shows
             more is moved into the silence after it, as far as the next one of its recording. None to keep all ends.
-        words: The words of the texts with their times, as :func:`speechlab.engines.align` gives them, of the same recordings.
+        words: The words of the texts with their times, as :func:`speechlab.engines.align` gives them, of the same
+            recordings.
 
     Returns:
         A segment frame with a row for each caption; other columns are repeated.
