@@ -67,6 +67,12 @@ def test_a_surplus_is_no_reply(server, http, wire, kind):
             assert len(server.requests) == 2
 
 
+def test_line_ends_that_come_late_are_left_out(server, lab, http):
+    server.script([b"\r\n", 0.005, b"\r\n" + http.reply(body=build_body("right"))])
+    assert translate(lab) == translate(lab) == "right"
+    assert server.connections == 1
+
+
 MALFORMED = {
     "no HTTP": b"junk junk\r\n\r\n",
     "a header without a colon": b"HTTP/1.1 200 X\r\nbad header\r\nContent-Length: 2\r\n\r\n{}",

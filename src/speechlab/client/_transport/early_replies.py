@@ -76,6 +76,8 @@ class _EarlyReadStream(httpcore2.AsyncNetworkStream):
             data, self._early = self._early[:max_bytes], self._early[max_bytes:]
         else:
             data = await self._stream.read(max_bytes, timeout)
+        while data and not self._answered and not (data := data.lstrip(b"\r\n")):  # sent late, behind a reply
+            data = await self._stream.read(max_bytes, timeout)
         if self._in_head:
             if not data and self._answered:
                 raise httpcore2.RemoteProtocolError(CLOSED_IN_HEAD)  # the library says that there is no reply
