@@ -14,7 +14,8 @@ from support.public_names import public_names
 WITHOUT = {
     "a study, its report or a figure of it: docs/evaluate.md, docs/plots.md and the notebooks show them": """
         evaluate.Drawing evaluate.Report evaluate.audit evaluate.latency evaluate.listening evaluate.listening_answers
-        evaluate.listening_power evaluate.recognition evaluate.round_trip evaluate.translation evaluate.voices
+        evaluate.listening_power evaluate.readings evaluate.recognition evaluate.round_trip evaluate.translation
+        evaluate.voices
         plots.confusions plots.error_by_measure plots.listeners plots.trade_offs plots.translation_scores""",
     "a call of a service, or what it returns: docs/client.md, docs/batch.md and docs/conform.md show the calls": """
         client.AsyncClient client.SpeechClip client.connect client.opentelemetry_hook

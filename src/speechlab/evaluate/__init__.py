@@ -17,6 +17,7 @@ from speechlab.evaluate._proof.anew import correct_references
 from speechlab.evaluate._proof.verify import Proof, verify
 from speechlab.evaluate._proof.verify import open_report as open_report
 from speechlab.evaluate._published.audit import audit
+from speechlab.evaluate._readings.readings_study import readings
 from speechlab.evaluate._recognition.recognition_study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip
@@ -38,6 +39,7 @@ __all__ = [
     "listening",
     "listening_answers",
     "listening_power",
+    "readings",
     "recognition",
     "round_trip",
     "speaks",

@@ -13,6 +13,7 @@ from speechlab.audio import AudioClip
 from speechlab.client import Synthesize, Transcribe, Translate
 from speechlab.contract import RecognitionRequest, SpeechRequest, TranslationRequest, Voice
 from speechlab.errors import InvalidRequestError
+from speechlab.text import Lexicon
 from support.plans import CHANGES, MADE, SEGMENTS, VOICES, key_of, planning
 
 
@@ -143,3 +144,10 @@ def test_many_combinations_of_options_are_not_kept_for_ever(lab):
     assert len(set(plan.rows)) == count
     last = Translate("hello", source_lang="en", target_lang="ja", context=f"number {count - 1}")
     assert plan.rows[-1] == last.compute_key("service/1")
+
+
+def test_a_respelled_text_has_the_key_of_what_is_sent(quick_lab, store):
+    options = {"voice": "heart", "store": store, "progress": False}
+    lexicon = Lexicon([("en", "Nguyen", "win")])
+    plan = batch.plan_synthesis(["I know Nguyen."], quick_lab, respell=lexicon, **options)
+    assert list(plan.calls) == list(batch.plan_synthesis(["I know win."], quick_lab, **options).calls)

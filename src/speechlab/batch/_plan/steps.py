@@ -174,7 +174,8 @@ class SynthesisStep(RowStep):
         if "voice" in same:
             self._resolve_voice(same.pop("voice"), for_all=True)
         given = {name: value for name, value in same.items() if value is not None}
-        self._rules.check_options(self._build_operation("a", _ANY_VOICE, **{"format": _FORMATS[0], **given}))
+        operation = self._build_operation("a", _ANY_VOICE, **{"format": _FORMATS[0], **given})
+        self._rules.check_options(replace(operation, respell=None))  # which needs a voice of the catalogue
 
     def _build_cell_call(self, cell: Any, given: dict[str, Any], alike: str) -> PlannedCall:
         text = check_text_cell(cell, self._column)

@@ -13,6 +13,7 @@ from speechlab._platform import get_package_version
 from speechlab.evaluate._writing.columns import View, build_plain_columns
 from speechlab.evaluate._writing.methods import Methods
 from speechlab.metrics import RATIO, UNPAIRED, WORSE, judge
+from speechlab.text import Lexicon
 
 
 class Conclusion(NamedTuple):
@@ -144,6 +145,12 @@ class Contents:
     def resolve_frame(self, name: str) -> pd.DataFrame:
         """Return a table of the report by its name."""
         return self.tables[name] if name in self.tables else getattr(self, name)
+
+    @property
+    def lexicon(self) -> Lexicon:
+        """The spellings that a study of readings confirmed; empty for other studies."""
+        frame = self.tables.get("lexicon", pd.DataFrame())
+        return Lexicon(tuple(map(str, row)) for row in frame.fillna("").itertuples(index=False, name=None))
 
     @property
     def answer(self) -> str:
