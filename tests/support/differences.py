@@ -1,7 +1,6 @@
 """Pairs that were written down with their class, and the classes that they get (`poe classes` writes the tables)."""
 
 import csv
-import re
 from collections import Counter
 from functools import cache
 from itertools import groupby
@@ -24,7 +23,6 @@ FLOOR = 0.94
 """Share of the pairs of each file whose class must be right."""
 SETS = sorted(path.stem for path in PAIRS.glob("*.tsv"))
 HEARD = sorted(f"{path.stem}-spoken" for path in SPOKEN.glob("*.tsv"))
-_TABLE = re.compile(r"<!-- pairs: (\S+) -->\n(.*?)<!-- end of pairs -->", re.DOTALL)
 
 
 def pairs(name):
@@ -84,7 +82,7 @@ def sets_table():
 
 
 def table(name):
-    """The confusion table of spoken sentences for the page, with the differences that get another class below it."""
+    """The confusion table of spoken sentences, with the differences that get another class below it."""
     language = name.partition("-")[0]
     heard = spoken(language)
     counts = Counter((row["class"], row["found"]) for row in heard)
@@ -95,6 +93,8 @@ def table(name):
     ]
     right = sum(count for (written, found), count in counts.items() if is_right(written, found))
     lines = [
+        f"## {name}",
+        "",
         f"| {right} of {counts.total()} right | " + " | ".join(columns) + " |",
         "|---" * (len(columns) + 1) + "|",
         *(f"| {row} | " + " | ".join(str(counts[row, column]) for column in columns) + " |" for row in rows),
@@ -104,19 +104,13 @@ def table(name):
         names = ("reference", "hypothesis", "found", "class", "reason")
         lines += ["", "| said | recognized | found | should be | because |", "|---" * len(names) + "|"]
         lines += dict.fromkeys("| " + " | ".join(row[name] for name in names) + " |" for row in wrong)
-    return "\n" + "\n".join(lines) + "\n\n"
+    return "\n".join(lines) + "\n"
 
 
-def tables():
-    """The tables that the page has of the spoken sentences, by their names."""
-    page = GUIDE.read_text(encoding="utf-8")
-    return {found[1]: found[2] for found in _TABLE.finditer(page)}
+def page():
+    """What is right of spoken sentences and of the files of pairs: right.md."""
+    return "\n".join(["# Classes that are right\n", *map(table, HEARD), "## Files of pairs\n", sets_table()])
 
 
 if __name__ == "__main__":
-    page = GUIDE.read_text(encoding="utf-8")
-    page = _TABLE.sub(
-        lambda found: f"<!-- pairs: {found[1]} -->\n{table(found[1])}<!-- end of pairs -->", page
-    )
-    GUIDE.write_text(page, encoding="utf-8")
-    RIGHT.write_text(sets_table(), encoding="utf-8")
+    RIGHT.write_text(page(), encoding="utf-8")
