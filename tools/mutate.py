@@ -1,13 +1,16 @@
 """Change random lines of a room one at a time, run the tests of the room, and count the changes that they find.
 
 ``python tools/mutate.py metrics --lines 40 --seed 1`` changes 40 lines of ``src/speechlab/metrics`` in a copy of
-the sources, never here. The same room, seed and sources give the same changes: two states of the tests compare.
+the sources, never here. Lines are drawn from those that the tests execute: no test finds a change elsewhere. With
+``--executed FILE`` these lines are written, or read where the file exists, so that two states of the tests are tried
+on the same changes.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import shutil
@@ -92,12 +95,13 @@ def list_mutations(path: Path) -> Iterator[Mutation]:
         yield Mutation(path, first, begin, end, f"({text})" if isinstance(new, ast.expr) else text)
 
 
-def draw_mutations(paths: list[Path], count: int, seed: int) -> list[Mutation]:
-    """Draw one change for each of so many random lines."""
+def draw_mutations(folder: Path, executed: dict[str, list[int]], count: int, seed: int) -> list[Mutation]:
+    """Draw one change for each of so many random lines that are executed."""
     by_line: dict[tuple[Path, int], list[Mutation]] = {}
-    for path in sorted(paths):
-        for mutation in list_mutations(path):
-            by_line.setdefault((path, mutation.line), []).append(mutation)
+    for name, numbers in sorted(executed.items()):
+        for mutation in list_mutations(folder / name):
+            if mutation.line in numbers:
+                by_line.setdefault((mutation.path, mutation.line), []).append(mutation)
     draw = random.Random(seed)  # noqa: S311 - no secret
     lines = draw.sample(sorted(by_line), min(count, len(by_line)))
     return [draw.choice(sorted(by_line[line])) for line in lines]
@@ -120,6 +124,21 @@ class Trial:
         self.written += 10
         path.write_bytes(data)
         os.utime(path, (self.written, self.written))
+
+    def list_executed(self, room: str) -> dict[str, list[int]]:
+        """Return the lines of a room that the tests execute, by file; they must pass."""
+        data, report = self.folder / "coverage", self.folder / "coverage.json"
+        coverage = [sys.executable, "-m", "coverage"]
+        command, self.command = self.command, [*coverage, "run", "--rcfile=", f"--data-file={data}"]
+        self.command += [f"--include={self.folder}/src/speechlab/{room}/*", *command[1:]]
+        passed = self.run_tests()
+        self.command = command
+        if not passed:
+            raise SystemExit(f"the tests fail without a change:\n{self.output}")
+        options = [f"--data-file={data}", "--rcfile=", "-q", "-o", str(report)]
+        subprocess.run([*coverage, "json", *options], cwd=self.folder, check=True)
+        files = json.loads(report.read_text("utf-8"))["files"]
+        return {name: file["executed_lines"] for name, file in files.items()}
 
     def run_tests(self) -> bool | None:
         """Return whether the tests pass; None if they take too long."""
@@ -154,6 +173,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("room", help="a folder of src/speechlab, such as metrics or client/_api")
     parser.add_argument("--tests", nargs="*", help="where its tests are; tests/<room> if not given")
+    parser.add_argument("--executed", type=Path, help="a file for the lines that the tests execute")
     parser.add_argument("--lines", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
@@ -163,13 +183,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         trial = Trial(Path(folder), given.tests or [f"tests/{given.room}"], given.marks, None)
         begin = time.monotonic()
-        if not trial.run_tests():
-            raise SystemExit(f"the tests fail without a change:\n{trial.output}")
+        if given.executed and given.executed.exists():
+            executed = json.loads(given.executed.read_text("utf-8"))
+            if not trial.run_tests():
+                raise SystemExit(f"the tests fail without a change:\n{trial.output}")
+        else:
+            executed = trial.list_executed(given.room)
+            if given.executed:
+                given.executed.write_text(json.dumps(executed), "utf-8")
         took_s = time.monotonic() - begin
         trial.limit_s = 3 * took_s + 30
         print(f"{took_s:.0f} s without a change", flush=True)
-        paths = list((Path(folder) / "src" / "speechlab" / given.room).rglob("*.py"))
-        mutations = draw_mutations(paths, given.lines, given.seed)
+        mutations = draw_mutations(Path(folder), executed, given.lines, given.seed)
         found = 0
         for mutation in mutations:
             passed = trial.try_mutation(mutation)
