@@ -6,6 +6,7 @@ import base64
 import json
 import lzma
 import re
+import shutil
 import sys
 
 import pandas as pd
@@ -30,14 +31,21 @@ def private(tmp_path):
     return folder
 
 
-@pytest.fixture
-def saved(tmp_path):
+@pytest.fixture(scope="module")
+def once_saved(tmp_path_factory):
     """A report that was saved: one row with its recording."""
-    AudioClip([0.2] * 800, 8_000).save(tmp_path / "talk.wav")
+    folder = tmp_path_factory.mktemp("saved")
+    AudioClip([0.2] * 800, 8_000).save(folder / "talk.wav")
     rows = pd.DataFrame(
-        {"audio": [str(tmp_path / "talk.wav")], "text": "ten cats", "language": "en", "heard": "ten hats"}
+        {"audio": [str(folder / "talk.wav")], "text": "ten cats", "language": "en", "heard": "ten hats"}
     )
-    return evaluate.recognition(None, rows, hypotheses="heard").save(tmp_path / "theirs")
+    return evaluate.recognition(None, rows, hypotheses="heard").save(folder / "theirs")
+
+
+@pytest.fixture
+def saved(tmp_path, once_saved):
+    """A copy of it, which may be changed."""
+    return shutil.copytree(once_saved, tmp_path / "theirs")
 
 
 def change_record(folder, change):
