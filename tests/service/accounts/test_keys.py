@@ -227,13 +227,11 @@ ANNA, BERT, CLARA = (f"sl:the-key-of-{name}" for name in ("anna", "bert", "clara
 
 
 @pytest.mark.slow
-def test_usage_stays_with_its_key_when_the_settings_change(tmp_path):
+def test_usage_stays_with_its_key_when_the_settings_change(stage, tmp_path):
     def used(*keys):
-        config = ServiceConfig(port=0, api_keys=keys, data_dir=tmp_path, recognizer="", translator="")
-        with run_service(config) as service:
-            client = Http(service.base_url, BERT)
-            reply = client.speak(voice_id=voice_uuid("hibari", "heart"), text="Hi.", format="wav")
-            assert reply.status == 200
+        with stage(api_keys=keys, operator_keys=(), data_dir=tmp_path) as service:
+            client = Http(service.http.base_url, BERT)
+            assert client.speak(voice_id=service.voice("plain"), text="Hi.", format="wav").status == 200
 
     used(ANNA, BERT)
     used(BERT)

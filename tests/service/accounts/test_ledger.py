@@ -12,7 +12,7 @@ import sys
 import pytest
 
 from speechlab.errors import ServiceStartError, StoreError
-from speechlab.service import Database, Ledger, ServiceConfig, create_app, run_service
+from speechlab.service import Database, Ledger, ServiceConfig, create_app, run_service, voice_uuid
 from support.clients import KEY, Http
 from support.clock import eventually
 
@@ -94,8 +94,8 @@ def test_usage_that_is_lost_is_said_and_has_a_status_of_its_own(tmp_path):
             ready = json.loads(child.stdout.readline().partition(" ")[2])
             http = Http(ready["base_url"], ready["api_key"])
             folder.rename(tmp_path / "away")
-            voice = http.request("GET", "/tts/voices").json()["voices"][0]["id"]
-            assert http.speak(voice_id=voice, text="Hello.", format="pcm").status == 200
+            voice = voice_uuid("openjtalk", "mei")
+            assert http.speak(voice_id=voice, text="はい。", format="pcm").status == 200
             child.terminate()
             _, errors = child.communicate(timeout=30)
         finally:

@@ -308,7 +308,7 @@ def test_123_sigterm_in_the_middle_of_a_real_synthesis(talk):
 
             with talk(Http) as client, talk(Http) as idle:
                 client.configure(voice_id=voice_uuid("hibari", "heart"), format="pcm")
-                text = "This is one of the many sentences that are spoken here. " * 40
+                text = "This is one of the many sentences that are spoken here. " * 24
                 client.send(type="tts.speak", text=text)
                 assert client.event()["type"] == "tts.audio.start"
                 assert isinstance(client.event(), bytes)

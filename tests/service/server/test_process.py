@@ -18,6 +18,7 @@ import urllib.request
 import pytest
 
 from speechlab.service import ServiceConfig, run_service, voice_uuid
+from speechlab.service.__main__ import main
 from speechlab.service._server.server import _ProgressLines
 from support.clients import KEY, Http
 from support.clock import ends_within, eventually
@@ -126,22 +127,28 @@ def test_a_taken_port_is_said_plainly(start):
 
 
 @pytest.mark.slow
+def test_what_cannot_start_says_why_and_exits_2(start):
+    code, out, err = start("--port", "0", "--recognizer", "nobody").end()
+    assert (code, out) == (2, "")
+    assert "nobody" in err
+    assert "Traceback" not in err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--host", "0.0.0.0"], "SPEECHLAB_SERVICE_API_KEY"),
         (["--api-key", "hunter22-hunter22"], "sl"),
         (["--config", "/no/such/file.toml"], "/no/such/file.toml"),
-        (["--recognizer", "nobody"], "nobody"),
         (["--engine", "nonsense"], "--engine"),
         (["--tts-text-limit", "0"], "tts_text_limit"),
     ],
 )
-def test_what_cannot_start_says_why_and_exits_2(start, arguments, said):
-    code, out, err = start("--port", "0", *arguments).end()
-    assert (code, out) == (2, "")
+def test_settings_that_cannot_be_are_said_before_the_start(arguments, said, capsys):
+    assert main(["--port", "0", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
     assert said in err
-    assert "Traceback" not in err
     assert "hunter22" not in err
 
 
