@@ -33,47 +33,64 @@ settings.register_profile("patient", settings(), deadline=None)
 settings.load_profile("patient")
 
 LONGEST = (
-    "notebooks/test_notebooks.py",
     "test_wheel.py",
+    "strangers/test_reports.py",
+    "notebooks/test_notebooks.py",
+    "service/server/test_process.py",
     "cli/test_study.py",
-    "cli/test_cli.py",
-    "engines/test_whisper.py",
-    "widgets/test_lab_browser.py",
-    "widgets/test_listening_browser.py",
-    "conform/test_conform.py",
-    "batch/test_command.py",
-    "engines/test_synthesizers.py",
-    "cli/test_terminal.py",
-    "widgets/test_player_browser.py",
-    "batch/run/test_kill.py",
-    "segments/test_files.py",
-    "batch/run/test_cluster.py",
-    "widgets/test_hosts_browser.py",
-    "widgets/test_keys_browser.py",
-    "widgets/test_errors_browser.py",
-    "widgets/test_editor_browser.py",
-    "widgets/test_recorder_browser.py",
-    "widgets/test_table_browser.py",
-    "widgets/test_voices_browser.py",
-    "widgets/test_report_browser.py",
+    "evaluate/test_studies.py",
+    "evaluate/test_verify.py",
+    "evaluate/test_voices.py",
+    "evaluate/test_recognition.py",
+    "evaluate/test_changes.py",
+    "service/routes/test_speech.py",
     "evaluate/test_proofs.py",
+    "service/workers/test_reading.py",
+    "evaluate/test_report.py",
+    "metrics/translation/test_paired.py",
+    "segments/test_guide.py",
+    "conform/test_conform.py",
+    "test_site.py",
+    "engines/test_whisper.py",
+    "strangers/test_files.py",
+    "segments/test_diarization.py",
+    "cli/test_cli.py",
+    "engines/test_synthesizers.py",
+    "evaluate/test_streams.py",
+    "evaluate/test_prices.py",
+    "service/routes/test_recognition.py",
+    "widgets/test_lab_browser.py",
+    "evaluate/test_listening.py",
+    "evaluate/test_watch.py",
+    "service/accounts/test_keys.py",
+    "plots/test_figures.py",
+    "evaluate/test_existing.py",
+    "evaluate/test_bad_weather.py",
+    "segments/test_rules.py",
+    "client/test_realtime.py",
+    "evaluate/test_change_answers.py",
+    "segments/test_files.py",
+    "client/transport/test_endings.py",
     "evaluate/test_columns.py",
-    "evaluate/test_speech.py",
-    "batch/test_batch.py",
-    "batch/test_guide.py",
-    "batch/run/test_pressure.py",
-    "service/routes/test_realtime_frames.py",
-    "service/routes/test_translation.py",
+    "batch/test_long.py",
+    "test_bad_input.py",
+    "cli/test_study_output.py",
+    "client/test_embedded.py",
+    "cli/test_terminal.py",
+    "metrics/rates/test_compare.py",
+    "widgets/test_hosts_browser.py",
 )
 """Files that take long: first, so that no worker is left with one when the others are done."""
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_xdist_auto_num_workers(config):
-    """More workers than cores: of tests with engines and browsers, a worker spends half of its time waiting."""
+    """Two workers more than cores, while some wait for engines, browsers and processes.
+
+    Each takes 25 s of processor time to collect the tests and to import what they do.
+    """
     count = yield
-    more = 2 if "not engines" in config.option.markexpr else 3
-    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + more
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 2
 
 
 def pytest_collection_modifyitems(items):
