@@ -144,6 +144,8 @@ def test_level_is_a_claim_with_a_margin_and_keep_one_with_a_baseline():
     assert report.answer.endswith("points apart (margin 3 points).")
     few = frame.head(30).assign(b=frame["a"].head(30)[::-1].tolist()).assign(b=frame["a"].head(30))
     assert "no difference seen" in study(few, "a", "b", margin=0.01).answer.lower()
+    clear = study(plant(40, a=right, b=spoil(0.3)), "a", "b", baseline="a")
+    assert clear.conclusion.text == "Keep a."
     kept = study(frame.head(40), "a", "b", baseline="b", margin=0.01)
     assert kept.conclusion.text == "Keep b."
     assert "keep" not in study(frame.head(40), "a", "b").answer.lower()

@@ -11,8 +11,8 @@ import pytest
 import speechlab as sl
 from speechlab import evaluate
 from speechlab.audio import AudioClip
+from speechlab.evaluate._advice.advice import Advice, Lead
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
-from speechlab.evaluate._advice.open_choice import Advice, Lead
 from speechlab.store import Store
 from support.planted import check_budget, plant, right, spoil, study
 

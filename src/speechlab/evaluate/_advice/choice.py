@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_missing, is_number
 from speechlab.display import format_count, format_percent
-from speechlab.evaluate._advice.evidence import name_few
-from speechlab.evaluate._advice.open_choice import (
+from speechlab.evaluate._advice.advice import (
     MAX_NAMES,
     UNLIKELY,
     Advice,
@@ -17,6 +16,7 @@ from speechlab.evaluate._advice.open_choice import (
     describe_tie,
     list_failure_remarks,
 )
+from speechlab.evaluate._advice.evidence import name_few
 from speechlab.evaluate._advice.starts import (
     describe_earlier_start,
     describe_start_difference,
@@ -180,7 +180,8 @@ class _Choice:
             f" ({', '.join(filter(None, [_format_pair_rates(best, self.losers[0], self.rates), p]))})"
         )
         sooner = describe_start_difference(best, self.losers, self.starts)
-        return Advice(best, Lead("take", (best,)), (clause, sooner), "settled")
+        verb = "keep" if best == self.baseline else "take"
+        return Advice(best, Lead(verb, (best,)), (clause, sooner), "settled")
 
     def _advise_without_winner(self) -> Advice:
         """Return the advice where errors do not decide between the first systems."""

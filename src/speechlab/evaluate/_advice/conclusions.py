@@ -17,7 +17,7 @@ from speechlab.evaluate._writing.sentences import (
 )
 
 if TYPE_CHECKING:
-    from speechlab.evaluate._advice.open_choice import Advice
+    from speechlab.evaluate._advice.advice import Advice
 
 
 def build_choice_conclusion(advice: Mapping[str, Advice], where: str = "") -> Conclusion:

@@ -19,7 +19,7 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.display import format_count
-from speechlab.evaluate._advice.open_choice import Lead
+from speechlab.evaluate._advice.advice import Lead
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._writing.columns import describe_p_value
 from speechlab.evaluate._writing.contents import Finding
@@ -30,8 +30,8 @@ from speechlab.metrics import compute_student_p, holm
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from speechlab.evaluate._advice.advice import Advice
     from speechlab.evaluate._advice.evidence import AnswerEvidence
-    from speechlab.evaluate._advice.open_choice import Advice
 
     Place = tuple[str, str]  # language and condition
 

@@ -35,7 +35,7 @@ from speechlab.evaluate._writing.sentences import capitalize_unless_name
 from speechlab.metrics import Ranking, compare, compute_utterances_needed, judge, rank
 
 if TYPE_CHECKING:
-    from speechlab.evaluate._advice.open_choice import Advice
+    from speechlab.evaluate._advice.advice import Advice
     from speechlab.evaluate._systems import System
 
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab.display import format_count, format_percent
-from speechlab.evaluate._advice.conclusions import build_choice_conclusion
-from speechlab.evaluate._advice.evidence import list_systems_failing_more
-from speechlab.evaluate._advice.open_choice import (
+from speechlab.evaluate._advice.advice import (
     Advice,
     Lead,
     describe_lead,
@@ -17,6 +15,8 @@ from speechlab.evaluate._advice.open_choice import (
     describe_tie,
     list_failure_remarks,
 )
+from speechlab.evaluate._advice.conclusions import build_choice_conclusion
+from speechlab.evaluate._advice.evidence import list_systems_failing_more
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._translation.translation_differences import (
     KEPT_TERMS,

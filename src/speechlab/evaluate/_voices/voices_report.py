@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab.evaluate._advice.advice import Advice, Lead
 from speechlab.evaluate._advice.choice import MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.findings import list_output_findings
 from speechlab.evaluate._advice.no_worse import apply_prices, build_price_findings
-from speechlab.evaluate._advice.open_choice import Advice, Lead
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
 from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_views
 from speechlab.evaluate._speech.summary import (
