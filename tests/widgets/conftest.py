@@ -207,7 +207,7 @@ def show_table(shown):
             shown.page.expose_function("control", control)
             shown.page.expose_function("controls", lambda: [control(n) for n in range(len(table._controls))])
             shown.files["/controls.js"] = ("text/javascript", CONTROLS)
-        names = "columns count revision reference max_rating editable chosen sound title view"
+        names = "columns count revision reference max_rating editable chosen sound title answers view"
         state = {name: getattr(table, name) for name in names.split()}
         state["_controls"] = [f"IPY_MODEL_{number}" for number in range(len(table._controls))]
         controls = '(await import("/controls.js")).stand(model);' if table._controls else ""

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from speechlab.audio import AudioClip
-from speechlab.widgets import ErrorBrowser, ReferenceBrowser
+from speechlab.widgets import AudioTable, ErrorBrowser, ReferenceBrowser, TableView
 from support.browser import looks, needs_axe, told, violations
 
 pytestmark = pytest.mark.browser
@@ -175,6 +175,17 @@ def test_the_keys_of_suspected_references_decide_on_each(show_table):
     # x means the reference: no other column can take its place
     page.get_by_role("button", name="Columns").click()
     assert page.get_by_role("group", name="Differences").count() == 0
+
+
+def test_the_keys_of_a_sample_say_right_and_wrong(show_table):
+    lines = pd.DataFrame({"text": ["a cat", "a dog", "a cow"]})
+    table = AudioTable(TableView(lines, answers=("right", "wrong"), max_rating=0))
+    page = show_table(table)
+    page.locator(".sl-grid").focus()
+    for key in ("y", "j", "x", "j", "x", "u"):
+        page.keyboard.press(key)
+    assert told(page, table).frame["note"].fillna("").tolist() == ["right", "wrong", ""]
+    assert page.locator(".sl-keys kbd").all_text_contents()[:2] == ["y", "x"]
 
 
 def test_the_saved_page_filters_lists(shown, tmp_path):

@@ -14,8 +14,9 @@ from speechlab.audio import AudioClip, to_clip
 from speechlab.batch._caller import process_table
 from speechlab.batch._plan.parameters import Column
 from speechlab.batch._plan.steps import TranscriptionStep
+from speechlab.batch._run.progress import show_progress
 from speechlab.batch._table.failures import suppress_failure_warnings
-from speechlab.batch._takes.sounds import Centers, measure_sounds
+from speechlab.batch._takes.sounds import Centers, measure_sound
 from speechlab.batch._takes.words import count_faulty_characters, find_word_faults
 from speechlab.errors import SpeechLabError
 from speechlab.text import get_language_name, parse_primary_language
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # Silence around a recording that is recognized once more, in seconds.
 _PADDING_S = 0.3
+# Seconds of measuring before a bar shows it.
+_BAR_DELAY_S = 2.0
 _HYPOTHESIS = ("hypothesis", "hypothesis_language", "status", "error")
 
 
@@ -47,16 +50,13 @@ class Judge:
         """Return the takes with what is wrong with each; the first ones make the centers of their voices."""
         if not spoken:
             return []
-        sounds = measure_sounds(
-            pd.DataFrame(
-                {
-                    "audio": [take.audio for _, take in spoken],
-                    "text": [line.text for line, _ in spoken],
-                    "language": [line.language for line, _ in spoken],
-                    "voice": [take.voice for _, take in spoken],
-                }
-            )
-        )
+        sounds, is_shown = [], self._calling["progress"] is True
+        with show_progress(
+            is_shown, len(spoken), "measure takes", unit="take", delay_s=_BAR_DELAY_S
+        ) as advance:
+            for line, take in spoken:
+                sounds.append(measure_sound(take.audio, line.text, line.language, take.voice))
+                advance()
         self._centers = self._centers or Centers(sounds)
         heard = self._recognize([take.audio for _, take in spoken], [line for line, _ in spoken])
         judged = [

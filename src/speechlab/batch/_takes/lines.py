@@ -35,9 +35,14 @@ class LineTake:
         return not (self.faults or self.words or self.unjudged)
 
     @property
-    def rank(self) -> tuple[int, int, int]:
+    def is_unclear(self) -> bool:
+        """Whether nothing is known of its words, and nothing wrong with its sound."""
+        return bool(self.unjudged) and not self.faults
+
+    @property
+    def rank(self) -> tuple[bool, int, int, int]:
         """The order of takes, the best first."""
-        return len(self.faults), count_faulty_characters(self.words), self.number
+        return bool(self.unjudged), len(self.faults), count_faulty_characters(self.words), self.number
 
     @property
     def misheard_places(self) -> frozenset[tuple[str, int]]:
@@ -80,7 +85,7 @@ class ScriptLine:
     @property
     def needs_take(self) -> bool:
         """Whether another take is worth it."""
-        return bool(self.takes) and not (self.ended or self.best.is_right or self.best.unjudged)
+        return bool(self.takes) and not (self.ended or self.best.is_right or self.best.is_unclear)
 
     def to_cells(self) -> dict[str, Any]:
         """Return what the table says of the line."""
@@ -92,7 +97,7 @@ class ScriptLine:
             why = [] if best is first else [f"take {first.number}: {first.describe(self.text)}"]
             why += ["spoken by the fallback voice"] if best.number in self.fell_back else []
             return {**cells, "check": READY, "why": "; ".join(why) or None}
-        if best.unjudged:
+        if best.is_unclear:
             return {**cells, "check": UNCLEAR, "why": f"could not be judged: {best.unjudged}"}
         if self.is_alike_in_every_take:
             why = [f"could not be judged: {best.describe(self.text)}, in each of {len(self.takes)} takes"]

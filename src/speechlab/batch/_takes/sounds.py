@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._arguments import is_missing
+from speechlab._pandas import pd
 from speechlab.errors import AudioError, InvalidRequestError, ModelError
 from speechlab.metrics import speaker_embedding, speech_measures
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
 # Share of samples at full scale, in runs of three or more, and seconds of silence within a line.
@@ -42,10 +42,11 @@ class TakeSound(NamedTuple):
     embedding: Any  # direction of the speaker, or None
 
 
-def measure_sounds(takes: pd.DataFrame) -> list[TakeSound]:
-    """Measure takes with the columns ``audio``, ``text``, ``language`` and ``voice``."""
-    measured = speech_measures(takes.drop(columns="voice")).to_dict("records")
-    return [_build_sound(row, voice) for row, voice in zip(measured, takes["voice"], strict=True)]
+def measure_sound(recording: str, text: str, language: str | None, voice: str) -> TakeSound:
+    """Measure one take."""
+    clip = pd.DataFrame({"audio": [recording], "text": [text], "language": [language]})
+    (row,) = speech_measures(clip).to_dict("records")
+    return _build_sound(row, voice)
 
 
 def _build_sound(row: Mapping[Any, Any], voice: str) -> TakeSound:
