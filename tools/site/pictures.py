@@ -6,7 +6,10 @@ results of its engines. Figures are those of the notebooks. ``poe pictures`` wri
 
 from __future__ import annotations
 
+import html
+import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -75,8 +78,24 @@ PICTURES: dict[str, Callable[[sl.Client], sl.evaluate.Report]] = {
 }
 
 
+ENGINES = "engines-list"
+"""What ``speechlab engines list`` prints."""
 FIGURES = {"figure-voices": "02-which-voice", "figure-noise": "03-recognizer"}
 """By name: the notebook whose first figure it is."""
+
+
+def list_engines() -> str:
+    """Return the engines as the command lists them, escaped."""
+    environment = {**os.environ, "COLUMNS": "110"}
+    done = subprocess.run(
+        ["speechlab", "engines", "list"], check=True, capture_output=True, encoding="utf-8", env=environment
+    )
+    return html.escape(done.stdout)
+
+
+def quantize(picture: Path) -> None:
+    """Save a picture with few colors, which is as good for text."""
+    Image.open(picture).convert("RGB").quantize(64, Image.Quantize.MAXCOVERAGE).save(picture, optimize=True)
 
 
 def main(folder: Path, names: list[str]) -> None:
@@ -91,16 +110,19 @@ def main(folder: Path, names: list[str]) -> None:
         path = next(filter(None, map(shutil.which, BROWSERS)), None)
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
-        for name in names or PICTURES:
+        for name in names or (*PICTURES, ENGINES):
+            picture = folder / f"{name}.png"
+            if name == ENGINES:
+                page.set_content(f"<pre style='font: 14px monospace; padding: 8px'>{list_engines()}</pre>")
+                page.locator("pre").screenshot(path=picture)
+                quantize(picture)
+                continue
             report = PICTURES[name](lab)
             print(name, report.answer, sep=": ")
             page.goto(report.save(Path(pages) / f"{name}.html").as_uri())
             page.wait_for_timeout(500)
-            picture = folder / f"{name}.png"
             page.screenshot(path=picture)
-            Image.open(picture).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(
-                picture, optimize=True
-            )
+            quantize(picture)
         browser.close()
 
 
