@@ -93,19 +93,19 @@ def test_calls_wait_in_a_queue_as_long_as_others_are_answered(queue, wire):
 
 
 @pytest.mark.slow
-def test_a_queue_is_learned_from_the_times_of_calls(queue, wire):
+def test_a_queue_is_learned_from_the_times_of_calls(queue):
     service = queue(1, 0.3)
-    lab = AsyncClient(service.base_url, transport=wire, read_timeout_s=1.0)
+    lab = AsyncClient(service.base_url, transport="aiohttp", read_timeout_s=1.0)
     asyncio.run(translated(lab, 18))
     assert max(service.crowds[-5:]) <= 2
 
 
 @pytest.mark.slow
-def test_a_service_that_says_how_much_it_works_on_is_followed(queue, wire):
+def test_a_service_that_says_how_much_it_works_on_is_followed(queue):
     service = queue(1, 0.05, **{"X-Speechlab-Concurrency": "asr=7, translate=1, other=9, tts=x"})
 
     async def work():
-        lab = AsyncClient(service.base_url, transport=wire)
+        lab = AsyncClient(service.base_url)
         await lab.translate("first", source_lang="ja", target_lang="en")
         return await translated(lab, 12)
 
