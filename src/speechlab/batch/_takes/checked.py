@@ -11,15 +11,11 @@ from speechlab._arguments import require_columns
 from speechlab._pandas import pd
 from speechlab._traces import warn_user
 from speechlab.batch._caller import process_table
-from speechlab.batch._options import (
-    CallingOptions,
-    CheckingOptions,
-    check_and_sort_options,
-)
+from speechlab.batch._options import CallingOptions, CheckingOptions, check_and_sort_options
 from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.batch._plan.columns import build_column, collect_result_columns
 from speechlab.batch._plan.parameters import Column, SynthesisParameters, Value, split_columns_and_values
-from speechlab.batch._plan.source import Partitions, Table, TableSource, open_source
+from speechlab.batch._plan.source import Partitions, Table, open_source
 from speechlab.batch._plan.steps import SynthesisStep
 from speechlab.batch._store_options import CHUNK_ROWS, KeepingOptions, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_requested_form
@@ -35,15 +31,9 @@ if TYPE_CHECKING:
     from speechlab.store import Store
 
 # Columns that a check adds, and their types.
-CHECK_COLUMNS = {
-    "transcript": "string",
-    "take": "Int64",
-    "takes": "Int64",
-    "check": "category",
-    "why": "string",
-}
-# Key in the ``attrs`` of a checked table: the ids of its runs, takes and recognitions in order.
-RUNS_ATTRIBUTE = "speechlab_runs"
+_COLUMNS = {"transcript": "string", "take": "Int64", "takes": "Int64", "check": "category", "why": "string"}
+# Key in the ``attrs`` of a checked table: the ids of the runs of its takes, in order.
+_RUNS_ATTRIBUTE = "speechlab_runs"
 _TEXT = "speechlab: text of the take"
 _SPENT = ("attempts", "usage_characters", "usage_audio_s", "usage_tokens")
 # Options of the calls that make speech, and of those that recognize it. The budget is for the speech.
@@ -68,24 +58,16 @@ def synthesize_with_check(lab: Client, frame: Table, given: Mapping[str, Any]) -
     parameters, keeping, calling, checking = check_and_sort_options("synthesize", given, *lists)
     source = open_source(frame, "text")
     if isinstance(source.frames, Partitions):
-        message = (
-            "check= compares all lines of a voice, and a table of Dask is never whole; give frame.compute()"
-        )
+        message = "check= compares all lines of a voice, and no table of Dask is whole; give frame.compute()"
         raise InvalidRequestError(message, parameter="check")
     if source.series and parameters["text"] == "text":
         parameters = {**parameters, "text": source.columns[0]}
-    with ExitStack() as stack:
-        store = stack.enter_context(use_store(keeping["store"]))
-        speaking = {**parameters, **keeping, **calling, "store": store, "columns": "all"}
-        takes = CheckedTakes(lab, read_whole_table(source), speaking, checking, store)
-        table = takes.make_table()
-    return to_requested_form(table, source, keeping["prefix"], keeping["columns"])
-
-
-def read_whole_table(source: TableSource) -> pd.DataFrame:
-    """Return a table of any kind in memory."""
     pieces = list(source.iter_pieces(CHUNK_ROWS))
-    return pieces[0] if len(pieces) == 1 else pd.concat(pieces) if pieces else pd.DataFrame()
+    whole = pieces[0] if len(pieces) == 1 else pd.concat(pieces) if pieces else pd.DataFrame()
+    with use_store(keeping["store"]) as store:
+        speaking = {**parameters, **keeping, **calling, "store": store, "columns": "all"}
+        table = CheckedTakes(lab, whole, speaking, checking, store).make_table()
+    return to_requested_form(table, source, keeping["prefix"], keeping["columns"])
 
 
 class CheckedTakes:
@@ -110,7 +92,7 @@ class CheckedTakes:
         self._owners: list[int] = []
         self._variations: dict[str, dict[str, Any] | None] = {}
         self._stopped = ""
-        self.runs: list[str] = []
+        self._runs: list[str] = []
 
     def make_table(self) -> pd.DataFrame:
         """Make all takes, and return the table with the best of each line."""
@@ -126,10 +108,8 @@ class CheckedTakes:
             for changes, lines in rounds.values():
                 self._take(lines, changes)
         if left := sum(line.ended.startswith(_NOT_TAKEN) for line in self._lines):
-            warn_user(
-                f"{format_count(left, 'line')} {_NOT_TAKEN}: {self._stopped}",
-                stacklevel=find_user_stacklevel(),
-            )
+            text = f"{format_count(left, 'line')} {_NOT_TAKEN}: {self._stopped}"
+            warn_user(text, stacklevel=find_user_stacklevel())
         return self._join_best_takes()
 
     def _choose_changes(self, line: ScriptLine, number: int) -> dict[str, Any] | None:
@@ -219,7 +199,7 @@ class CheckedTakes:
         """Note a run, whether it stopped, and what is left of the budget."""
         if not isinstance(run, str):
             return
-        self.runs.append(run)
+        self._runs.append(run)
         manifest = self._store.run(run).manifest
         self._stopped = self._stopped or str(manifest.get("reason") or "")
         if self._budget is not None:
@@ -229,10 +209,8 @@ class CheckedTakes:
                 if (limit := getattr(self._budget, name)) is not None
             }
             self._budget = replace(self._budget, **left)
-            if not self._stopped and any(
-                manifest["usage"][name] and not amount for name, amount in left.items()
-            ):
-                self._stopped = "the budget is used up"
+            used_up = any(manifest["usage"][name] and not amount for name, amount in left.items())
+            self._stopped = self._stopped or ("the budget is used up" if used_up else "")
 
     def _join_best_takes(self) -> pd.DataFrame:
         """Return the rows with the best take of each, and what all of its takes cost."""
@@ -244,19 +222,17 @@ class CheckedTakes:
             column = spent if name in _SPENT else joined.iloc[places]
             table[prefix + name] = column[prefix + name].array
         cells = [line.to_cells() for line in self._lines]
-        for name, kind in CHECK_COLUMNS.items():
+        for name, kind in _COLUMNS.items():
             table[prefix + name] = build_column([row.get(name) for row in cells], kind, table.index)
-        table.attrs[RUNS_ATTRIBUTE] = self.runs
+        table.attrs[_RUNS_ATTRIBUTE] = self._runs
         table.attrs.pop(RUN_ATTRIBUTE, None)
         return table
 
 
 def _check_new_columns(whole: pd.DataFrame, prefix: str) -> None:
     """Refuse a table that has columns of a check already."""
-    if taken := [prefix + name for name in CHECK_COLUMNS if prefix + name in whole.columns]:
-        message = (
-            f"the table already has {', '.join(map(repr, taken))}; give the columns of this step a prefix"
-        )
+    if taken := [prefix + name for name in _COLUMNS if prefix + name in whole.columns]:
+        message = f"the table already has {', '.join(map(repr, taken))}; give this step a prefix"
         raise InvalidRequestError(message, parameter="prefix")
 
 

@@ -66,11 +66,9 @@ class Judge:
             )
             for (line, take), row, sound in zip(spoken, heard, sounds, strict=True)
         ]
-        return self._recognize_doubtful_again(spoken, judged)
+        return self._recognize_again(spoken, judged)
 
-    def _recognize_doubtful_again(
-        self, spoken: Sequence[SpokenTake], judged: list[LineTake]
-    ) -> list[LineTake]:
+    def _recognize_again(self, spoken: Sequence[SpokenTake], judged: list[LineTake]) -> list[LineTake]:
         """Recognize once more what has nothing wrong but words, with silence around it: a recognizer slips, too."""
         doubtful = [at for at, take in enumerate(judged) if take.words and not take.faults]
         lines = [spoken[at].line for at in doubtful]
@@ -85,10 +83,7 @@ class Judge:
         if not recordings:
             return []
         frame = pd.DataFrame(
-            {
-                "audio": pd.Series(list(recordings), dtype=object),
-                "language": pd.Series([line.language for line in lines], dtype=object),
-            }
+            {"audio": recordings, "language": [line.language for line in lines]}, dtype=object
         )
         options = {**self._calling, "audio": "audio", "language": Column("language")}
         with suppress_failure_warnings():  # the rows say that they could not be judged

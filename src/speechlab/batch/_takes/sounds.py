@@ -58,14 +58,8 @@ def _build_sound(row: Mapping[Any, Any], voice: str) -> TakeSound:
         faults.append(f"{have['longest_pause_s']:.1f} s of silence within it")
     if have["clipping_ratio"] > _MAX_CLIPPING:
         faults.append(f"{have['clipping_ratio']:.1%} of it is clipped")
-    faults += [
-        words
-        for name, words in (
-            ("truncated_ending", "its end is cut off"),
-            ("repeated_ending", "its end is repeated"),
-        )
-        if have[name] is True
-    ]
+    faults += ["its end is cut off"] if have["truncated_ending"] is True else []
+    faults += ["its end is repeated"] if have["repeated_ending"] is True else []
     morae = have.get("morae", math.nan)
     units = morae if morae > 0 else have.get("characters", math.nan)
     embedding = None
