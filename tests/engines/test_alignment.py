@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
+from speechlab.engines._alignment.windows import divide_text
 from speechlab.engines._alignment.words import find_words
 from speechlab.errors import EngineError, InvalidRequestError
 
@@ -125,3 +126,21 @@ def test_words_and_characters_with_the_signs_beside_them(text, language, unit, w
 def test_chinese_has_no_words_here():
     with pytest.raises(InvalidRequestError, match="unit='char'"):
         find_words("今天", "zh", "word")
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "recognized", "cuts"),
+    [
+        # misheard, left out, said beside the text, said twice
+        ("one two three. Four five six.", "en", ["One to three", "for five, six"], [0, 3, 6]),
+        ("one two three four five six", "en", ["well one two three", "six"], [0, 4, 6]),
+        ("yes yes yes yes", "en", ["yes", "yes yes", "yes"], [0, 1, 3, 4]),
+        ("one two", "en", ["noise", "one two", ""], [0, 0, 2, 2]),
+        ("今日は晴れ。明日は雨。", "ja", ["京は晴れ", "明日は飴"], [0, 3, 6]),
+        ("今天很好，明天再说。", "zh", ["今天很好", "明天在说"], [0, 4, 8]),
+    ],
+)
+def test_windows_of_a_long_recording_have_their_part_of_the_text(text, language, recognized, cuts):
+    if language == "ja":
+        pytest.importorskip("sudachipy")
+    assert divide_text(text, find_words(text, language), recognized, language) == cuts

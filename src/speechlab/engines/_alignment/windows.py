@@ -42,7 +42,7 @@ def align_words(
     parts = [sound[round(window.start * SAMPLE_RATE) : round(window.end * SAMPLE_RATE)] for window in windows]
     cuts = [0, len(places)]
     if len(windows) > 1:
-        cuts = _divide_text(text, places, [recognize(part) for part in parts], language)
+        cuts = divide_text(text, places, [recognize(part) for part in parts], language)
     aligned: list[AlignedWord] = []
     for window, part, (first, last) in zip(windows, parts, itertools.pairwise(cuts), strict=True):
         if first < last:
@@ -74,7 +74,7 @@ def _cut_into_windows(sound: NDArray[np.float32], speech: Sequence[Span]) -> lis
     return windows
 
 
-def _divide_text(text: str, places: Sequence[Place], recognized: Sequence[str], language: str) -> list[int]:
+def divide_text(text: str, places: Sequence[Place], recognized: Sequence[str], language: str) -> list[int]:
     """Return the numbers of the words with which each window begins, and the number of all words.
 
     The text and what was recognized are compared in characters, or in words of languages with spaces.
@@ -97,7 +97,8 @@ def _divide_text(text: str, places: Sequence[Place], recognized: Sequence[str], 
     xs, ys = np.array(known, dtype=np.float64).T
     cuts = [0]
     for end in ends[:-1]:
-        unit = float(np.interp(end, xs, ys)) - 0.5
+        # text that was not recognized at a cut is halved: either window may have it
+        unit = float(np.interp([end - 1e-6, end + 1e-6], xs, ys).mean()) - 0.5
         cuts.append(max(cuts[-1], bisect_left(begins, unit)))
     return [*cuts, len(places)]
 
