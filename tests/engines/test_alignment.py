@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
+from speechlab.engines._alignment.timing import move_to_pauses
 from speechlab.engines._alignment.windows import divide_text
 from speechlab.engines._alignment.words import find_words
 from speechlab.errors import EngineError, InvalidRequestError
@@ -144,3 +145,11 @@ def test_windows_of_a_long_recording_have_their_part_of_the_text(text, language,
     if language == "ja":
         pytest.importorskip("sudachipy")
     assert divide_text(text, find_words(text, language), recognized, language) == cuts
+
+
+def test_a_pause_is_between_two_words_alone():
+    features = np.full((80, 100), 1.0, dtype=np.float32)
+    features[:, 40:60] = 0.0  # 0.2 s
+    times = np.array([[0.0, 0.38], [0.38, 0.5], [0.5, 0.65], [0.65, 1.0]])
+    moved = move_to_pauses(times, features, 1.0)
+    assert moved.tolist() == [[0.0, 0.38], [0.38, 0.4], [0.6, 0.65], [0.65, 1.0]]

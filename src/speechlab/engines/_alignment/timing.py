@@ -8,8 +8,7 @@ on other sentences than those of ``benchmarks/words.py``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,12 +27,10 @@ _NEXT_SHARE, _LAST_SHARE, _USUAL_SHIFT_S, _SHIFT_S = 0.45, 0.05, -0.02, {"ja": -
 # separates two words if it is within 0.06 s of their edge.
 _PAUSE_S, _PAUSE_DB, _NEAR_BACKGROUND, _REACH_S = 0.12, 40.0, 0.2, 0.06
 # The decoder has 448 places; the prompt and the end take some of them.
-_MAX_TOKENS = 440
-_LEAST_S = 0.001
+_MAX_TOKENS, _LEAST_S = 440, 0.001
 
 
-@dataclass(frozen=True, slots=True)
-class AlignedWord:
+class AlignedWord(NamedTuple):
     """Start and end in seconds, and the geometric mean of the probabilities of its tokens."""
 
     start: float
@@ -42,13 +39,18 @@ class AlignedWord:
 
 
 def align_window(
-    whisper: Any, sound: NDArray[np.float32], text: str, places: Sequence[Place], language: str
+    whisper: Any,
+    sound: NDArray[np.float32],
+    start_s: float,
+    text: str,
+    places: Sequence[Place],
+    language: str,
 ) -> list[AlignedWord]:
-    """Return the times of consecutive words of a text in a sound of at most 30 s, from its start."""
+    """Return the times of consecutive words of a text in a sound of at most 30 s that begins at ``start_s``."""
     lead = "" if writes_without_spaces(language) else " "
     first, last = places[0][0], places[-1][1]
+    said = text[first:last].replace("<|", "< ")  # which begins a command to the decoder
     # a sentence in lower case is improbable
-    said = text[first:last]
     said = said[0].upper() + said[1:] if len(said[0].upper()) == 1 else said
     encoded = whisper.hf_tokenizer.encode(lead + said, add_special_tokens=False)
     duration_s = len(sound) / _HOP * _FRAME_S
@@ -69,23 +71,21 @@ def align_window(
     edges[:-1] += _NEXT_SHARE * steps
     edges[1:] += _LAST_SHARE * steps
     edges = np.maximum.accumulate(edges.clip(0, duration_s))
-    offset = first - len(lead)
-    starts, ends = _time_characters(edges, [(a + offset, b + offset) for a, b in encoded.offsets], text)
+    offsets = np.array(encoded.offsets) + first - len(lead)
+    starts, ends = _time_characters(edges, offsets.tolist(), text)
     spoken = [find_spoken_span(text, place) for place in places]
-    times = np.array([(starts[a], ends[b - 1]) for a, b in spoken])
-    times = _move_to_pauses(times, features, duration_s)
+    times = move_to_pauses(np.array([(starts[a], ends[b - 1]) for a, b in spoken]), features, duration_s)
     logs = np.log(np.maximum(result.text_token_probs, 1e-9))
-    tokens = np.array(encoded.offsets) + offset
-    confidences = [float(np.exp(logs[(tokens[:, 0] < b) & (tokens[:, 1] > a)].mean())) for a, b in spoken]
+    confidences = [float(np.exp(logs[(offsets[:, 0] < b) & (offsets[:, 1] > a)].mean())) for a, b in spoken]
     # a word without time of its own was not said
     return [
-        AlignedWord(float(start), float(end), confidence if end - start > _LEAST_S else 0.0)
-        for (start, end), confidence in zip(times, confidences, strict=True)
+        AlignedWord(start_s + start, start_s + end, confidence if end - start > _LEAST_S else 0.0)
+        for (start, end), confidence in zip(times.tolist(), confidences, strict=True)
     ]
 
 
 def _time_characters(
-    edges: NDArray[np.float64], offsets: Sequence[Place], text: str
+    edges: NDArray[np.float64], offsets: Sequence[list[int]], text: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return starts and ends of characters; those of one token share its time, those of several have all of it."""
     starts, ends = np.full(len(text) + 1, np.inf), np.full(len(text) + 1, -np.inf)
@@ -98,7 +98,7 @@ def _time_characters(
     return starts, ends
 
 
-def _move_to_pauses(
+def move_to_pauses(
     times: NDArray[np.float64], features: NDArray[np.float32], duration_s: float
 ) -> NDArray[np.float64]:
     """Move the edges of words at pauses to these, and the outer edges to the ends of the sound; in order."""
@@ -108,16 +108,17 @@ def _move_to_pauses(
     heard = np.flatnonzero(~is_low) * _FRAME_S
     times[0, 0], times[-1, 1] = heard[0], max(heard[-1] + _FRAME_S, times[-1, 0])
     turns = np.flatnonzero(np.diff(is_low, prepend=False, append=False)) * _FRAME_S
-    pauses = [
-        (start, end)
-        for start, end in zip(turns[::2], turns[1::2], strict=True)
-        if end - start >= _PAUSE_S and heard[0] < start < heard[-1]
-    ]
-    for number in range(len(times) - 1):
-        first, last = sorted((times[number, 1], times[number + 1, 0]))
-        near = [pause for pause in pauses if pause[1] > first - _REACH_S and pause[0] < last + _REACH_S]
-        if near:
-            times[number, 1], times[number + 1, 0] = max(near, key=lambda pause: pause[1] - pause[0])
-        else:
-            times[number, 1] = times[number + 1, 0] = (first + last) / 2
+    borders = np.sort(np.stack([times[:-1, 1], times[1:, 0]], axis=1), axis=1)
+    times[:-1, 1] = times[1:, 0] = borders.mean(axis=1)
+    longest = np.zeros(len(borders))  # pause at each border
+    for start, end in zip(turns[::2], turns[1::2], strict=True):
+        far = np.maximum(start - borders[:, 1], borders[:, 0] - end).clip(0)
+        far += 1e-3 * np.abs(
+            borders.mean(axis=1) - (start + end) / 2
+        )  # of several in the pause, the middle one
+        if not len(borders) or not heard[0] < start < heard[-1] or far.min() > _REACH_S:
+            continue
+        number = int(far.argmin())
+        if end - start >= max(_PAUSE_S, longest[number]):
+            times[number, 1], times[number + 1, 0], longest[number] = start, end, end - start
     return np.maximum.accumulate(times.ravel().clip(0, duration_s)).reshape(-1, 2)

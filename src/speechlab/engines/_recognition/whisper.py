@@ -204,12 +204,7 @@ class WhisperEngine:
     def align(
         self, samples: NDArray[np.float32], text: str, places: Sequence[Place], language: str
     ) -> list[AlignedWord]:
-        """Return the times of the words of a text that was said; ``places`` are their starts and ends in the text.
-
-        Raises:
-            EngineError: The model does not know the language, or the text is too long for the recording.
-            InvalidRequestError: There is no speech in the recording.
-        """
+        """Return the times of the words of a text that was said; ``places`` are their starts and ends in the text."""
         options = RecognitionOptions(language=language)
         check_input(samples, options, self.languages)
         self.load()
