@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from speechlab.evaluate._listening.statistics import (
     count_more_needed,
     estimate_two_way_mean,
 )
+from speechlab.evaluate._listening.summary import score_sounds
 from speechlab.listening import estimate_pair_scale
 from speechlab.listening._scale import estimate_strengths
 
@@ -574,34 +576,34 @@ def test_the_report_draws_shows_and_saves_itself(tmp_path):
     assert len(axes.get_yticklabels()) == 8
 
 
-@pytest.mark.parametrize("method", ["mos", "ab"])
-def test_a_page_plays_the_recordings_beside_their_scores_and_proves_itself(tmp_path, method):
+def test_a_page_plays_the_recordings_beside_their_scores_and_proves_itself(tmp_path):
     clips = {
         name: AudioClip(np.full(800, level, np.float32), 8_000) for name, level in (("a", 0.1), ("b", 0.2))
     }
-    sounds = pd.DataFrame(
-        [(f"item {item}", name, clip) for item in range(2) for name, clip in clips.items()],
-        columns=["item", "system", "audio"],
+    cells = [(f"item {item}", name, clip) for item in range(2) for name, clip in clips.items()]
+    sounds = pd.DataFrame(cells, columns=["item", "system", "audio"])
+    rated = {
+        (f"l{n}", item, name): 3 + (name == "b") * int(item[-1]) for n in range(6) for item, name, _ in cells
+    }
+    rows = rows_of(rated)
+    assert score_sounds(rows, "mos", sounds)["score"].tolist() == [3, 3, 3, 4]
+    rows = rows_of(
+        {(f"l{n}", f"item {item}", "a"): -item for n in range(6) for item in range(2)}, "ab", other="b"
     )
-    if method == "mos":
-        cells = {
-            (f"l{listener}", f"item {item}", name): 3 + (name == "b") * item
-            for listener in range(6)
-            for item in range(2)
-            for name in "ab"
-        }
-        rows, expected = rows_of(cells), [3, 3, 3, 4]
-    else:
-        cells = {(f"l{listener}", f"item {item}", "a"): -item for listener in range(6) for item in range(2)}
-        rows, expected = rows_of(cells, "ab", other="b"), [0.5, 0.5, 0, 1]
     report = evaluate.listening(rows, draws=100, sounds=sounds)
-    assert report.tables["sounds"]["score"].tolist() == expected
-    (tmp_path / "page.html").write_text(page := report.to_html(), encoding="utf-8")
-    assert "Hear them below." in page
+    assert report.tables["sounds"][["score", "answers"]].to_numpy().tolist() == [
+        [0.5, 6],
+        [0.5, 6],
+        [0, 6],
+        [1, 6],
+    ]
     folder = report.save(tmp_path / "study")
-    assert len(list((folder / "audio").iterdir())) == 2
-    for saved in (tmp_path / "page.html", folder):
-        assert evaluate.verify(saved).unequal.empty, saved
+    page = folder / "report.html"
+    assert "Hear them below." in page.read_text(encoding="utf-8")
+    assert evaluate.verify(page).unequal.empty
+    loaded = evaluate.Report.load(folder).tables["sounds"]["audio"]
+    assert {Path(place).parent for place in loaded} == {folder / "audio"}
+    assert loaded.nunique() == 2
     with pytest.raises(InvalidRequestError, match="audio"):
         evaluate.listening(rows, sounds=sounds[["item", "system"]])
 
