@@ -11,7 +11,6 @@ import base64
 import pytest
 
 import speechlab as sl
-from speechlab.service import ServiceConfig, run_service
 from support.sockets import nobody
 
 pytestmark = pytest.mark.engines
@@ -129,29 +128,3 @@ def test_no_such_host():
     lab = sl.Client(base_url="https://speech.invalid", api_key="sl:any", max_retries=0)
     with lab, pytest.raises(sl.APIConnectionError, match=r"speech\.invalid"):
         lab.voices()
-
-
-def heard_by_a_new_service(clip):
-    service = run_service(ServiceConfig(port=0), process=True)
-    with service as at, sl.Client(base_url=at.base_url, api_key=at.api_key, max_retries=0) as lab:
-        return lab.transcribe(clip, language="en").text
-
-
-def test_a_damaged_model_cache_mends_itself_from_the_packages(lab, heart, tmp_path, monkeypatch):
-    clip = lab.synthesize("The weather is fine today.", voice=heart)
-    monkeypatch.setenv("SPEECHLAB_CACHE_DIR", str(tmp_path / "cache"))
-    first = heard_by_a_new_service(clip)
-    assert "weather" in first
-    (weights,) = (tmp_path / "cache").rglob("model.bin")
-    with weights.open("r+b") as file:
-        file.seek(weights.stat().st_size // 2)
-        file.write(b"damaged" * 100)
-    assert heard_by_a_new_service(clip) == first
-
-
-def test_a_model_cache_that_cannot_be_written_says_so(lab, heart, tmp_path, monkeypatch):
-    clip = lab.synthesize("The weather is fine today.", voice=heart)
-    (tmp_path / "cache").write_text("a file, where a folder should be")
-    monkeypatch.setenv("SPEECHLAB_CACHE_DIR", str(tmp_path / "cache"))
-    with pytest.raises(sl.ServerError, match="Transcription service not available"):
-        heard_by_a_new_service(clip)
