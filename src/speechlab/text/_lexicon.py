@@ -23,7 +23,6 @@ _MAX_CHARS, _MAX_BYTES = 200, 20 << 20
 # Hyphens, apostrophes and dots join what they stand between, and C++ is not C: half of such a word is no word.
 _WORD = re.compile(r"\w+(?:[-‐‑'’.@&]\w+)*[+#]*")
 _POSSESSIVE = re.compile(r"['’]s?\Z")
-_SENTENCE_START = re.compile(r"(?:^|[.!?…:][\"'”’)\]]*\s)[\s\"'“‘(\[]*\Z")
 _UNSEEN = re.compile("[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FORMULA = ("=", "+", "-", "@")  # of spreadsheets
 
@@ -162,7 +161,8 @@ def _replace_words(text: str, entries: dict[tuple[str, str], list[LexiconEntry]]
 def _choose_spelling(word: str, entries: list[LexiconEntry], text: str, at: int) -> str | None:
     """Return the spelling of a word; None if no entry applies here."""
     exact = [entry for entry in entries if entry.word == word]
-    if not exact and not _SENTENCE_START.search(text[:at]):
+    before = text[:at].rstrip(" \n\"'“”‘’([)]")
+    if not exact and before[-1:] not in ".!?…:":  # nor at the start, where there is nothing before
         return None
     entries = exact or entries
     fitting = [entry for entry in entries if entry.context.casefold() in text.casefold()]

@@ -194,14 +194,19 @@ def _find_suspects(
     rows: pd.DataFrame, known: Mapping[str, str], taken: Collection[str]
 ) -> tuple[dict[Word, list[str]], int]:
     """Return words that are mostly recognized as other sounds, with their texts; and how many words there are."""
-    texts, rights = defaultdict[Word, list[str]](list), Counter[Word]()
+    places: list[tuple[Word, str, str]] = []
+    merged: dict[tuple[str, str], Word] = {}
     for text, code, answer in rows[["text", "language", "hypothesis"]].itertuples(index=False):
         for word in dict.fromkeys(list_words(text, code, known)):
             if word.text not in taken:
-                texts[word].append(text)
-                rights[word] += word.is_read_right(find_recognized(text, word, answer))
-    suspects = {word: of for word, of in texts.items() if rights[word] <= len(of) / 2}
-    return suspects, len(texts)
+                places.append((word, text, answer))
+                merged[word[:2]] = merged.get(word[:2], word).merge_readings(word)
+    texts, rights = defaultdict[Word, list[str]](list), Counter[Word]()
+    for part, text, answer in places:
+        word = merged[part[:2]]
+        texts[word].append(text)
+        rights[word] += word.is_read_right(find_recognized(text, word, answer))
+    return {word: of for word, of in texts.items() if rights[word] <= len(of) / 2}, len(texts)
 
 
 def _plan_trials(

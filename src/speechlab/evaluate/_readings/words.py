@@ -55,6 +55,13 @@ class Word(NamedTuple):
             return tuple(form for kana in best for form in (kana, kana.translate(_TO_HIRAGANA)))
         return self.readings[:3]
 
+    def merge_readings(self, other: Word) -> Word:
+        """Return the word with the readings of another place; if they differ, only a person can choose."""
+        if self.readings == other.readings:
+            return self
+        readings = tuple(dict.fromkeys((*self.readings, *other.readings)))
+        return self._replace(readings=readings, is_certain=False)
+
     def is_read_right(self, recognized: str) -> bool:
         """Return whether what was recognized sounds like the word."""
         if self.language == "ja":
