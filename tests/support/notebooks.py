@@ -1,7 +1,8 @@
 """The notebooks of ``notebooks/``: executed in one kernel, and saved without what is of one run alone.
 
 Run by ``poe notebooks``, which executes them on the embedded service, saves their outputs, and keeps what they asked
-as their records, from which the tests replay them. ``poe notebooks 03`` does so for those that begin with 03.
+as their records, from which the tests replay them. ``poe notebooks 03`` does so for those that begin with 03, and
+``poe notebooks --replayed 03`` saves what they show in a replay: where words have changed, and not what is asked.
 """
 
 from __future__ import annotations
@@ -203,14 +204,41 @@ def _told(output):
     return sorted(shown), text and _VERSION.sub(r"\1", text), html
 
 
-def main(names):
+def main(arguments):
     """Execute the notebooks whose names begin as given, or all; save their outputs, and their records."""
+    names = [name for name in arguments if name != "--replayed"]
+    chosen = [path for path in NOTEBOOKS if not names or path.name.startswith(tuple(names))]
+    (_save_replayed if "--replayed" in arguments else _save_and_record)(chosen)
+
+
+def _save_replayed(chosen):
+    """Save what notebooks show in a replay where it is something else; cells that show the same keep their sounds."""
+    import nbformat
+
+    with tempfile.TemporaryDirectory() as folder, kernel() as shared:
+        for path in chosen:
+            done, kept = shared.replay(path, Path(folder) / path.stem), nbformat.read(path, as_version=4)
+            shown, before = (told(notebook, replayed=True) for notebook in (done, kept))
+            code = [
+                [cell for cell in notebook.cells if cell.cell_type == "code"] for notebook in (done, kept)
+            ]
+            changed = 0
+            for new, old, now, then in zip(*code, shown, before, strict=True):
+                if now == then:
+                    new.outputs = old.outputs
+                changed += now != then
+            if changed:
+                nbformat.write(done, path)
+            print(f"{path.name}: {changed} cells show something else")
+
+
+def _save_and_record(chosen):
+    """Execute notebooks on the embedded service, and save their outputs and records."""
     import nbformat
 
     from speechlab.service import ServiceConfig, run_service
     from support.clients import KEY
 
-    chosen = [path for path in NOTEBOOKS if not names or path.name.startswith(tuple(names))]
     with (
         run_service(ServiceConfig(port=0, api_keys=(KEY,)), process=True) as service,
         tempfile.TemporaryDirectory() as folder,
