@@ -21,6 +21,11 @@ def test_failures_are_told_and_never_taken():
     assert "significantly" not in report.answer
     assert report.differences["verdict"].tolist() == ["not settled, as one failed on more rows"]
     check_budget(report)
+    third = study(
+        plant(72, a=lambda row, text, _: text if row % 6 else None, b=spoil(0.03), c=spoil(0.03)), *"abc"
+    )
+    assert re.fullmatch(r"Take (b|c): a failed on 12 of 72 recordings\.", third.conclusion.text)
+    assert re.search(r"; (b|c) may be as good\.$", third.conclusion.certainty)
 
 
 def test_a_third_system_that_fails_takes_no_verdict_from_the_others():

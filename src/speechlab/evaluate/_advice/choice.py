@@ -139,8 +139,10 @@ class _Choice:
         )
         if winner == best:
             return Advice(best, Lead(remarks=(f"{name} is ahead, but {failed}",)), readings)
-        if second.tied == [winner]:
-            return Advice(winner, Lead("take", (winner,), (f"{name} {failed}",), ": "), readings)
+        if best not in second.tied:
+            others = [f"{join_names(second.tied[1:])} may be as good"] if second.tied[1:] else []
+            lead = Lead("take", (winner,), (f"{name} {failed}",), ": ")
+            return Advice(winner, lead, (*readings, *others))
         words = f"no clear choice: {name} makes fewer errors, but {failed}"
         return Advice(best, Lead(remarks=(words,)), readings)
 
