@@ -87,7 +87,7 @@ def test_each_fault_is_found_named_and_taken_again_and_nothing_is_paid_twice(sto
     assert "speechlab_run" not in made.attrs
     calls, heard = len(stage.calls), stage.heard
     again = stage.make(store)
-    assert (len(stage.calls), stage.heard) == (calls, heard) == (18, 18 + 1)
+    assert (len(stage.calls), stage.heard) == (calls, heard) == (18, 18 + 2)
     columns = ["audio", "key", "take", "check", "why", "transcript"]
     pd.testing.assert_frame_equal(again[columns], made[columns])
 
@@ -95,9 +95,9 @@ def test_each_fault_is_found_named_and_taken_again_and_nothing_is_paid_twice(sto
 def test_what_is_misheard_in_every_take_is_set_apart_and_what_stays_wrong_is_faulty(store):
     stage = Stage({TEXTS[0]: "lose", TEXTS[1]: "clip"}, always=True, misheard={"ladder"})
     made = stage.make(store, takes=4)
-    assert made["check"].tolist() == ["faulty", "faulty", *["ready"] * 8, "unclear", "ready"]
+    assert made["check"].tolist() == ["unclear", "faulty", *["ready"] * 8, "unclear", "ready"]
     assert made["why"][10] == "could not be judged: “garbage” for “ladder”, in each of 2 takes"
-    assert made["takes"].tolist() == [4, 4, *[1] * 8, 2, 1]
+    assert made["takes"].tolist() == [2, 4, *[1] * 8, 2, 1]
     assert "clipped" in made["why"][1]
     other = stage.make(store, takes=4, fallback_voice="bob")
     assert other["check"].tolist() == ["ready", "ready", *["ready"] * 8, "unclear", "ready"]
@@ -136,6 +136,15 @@ def test_arguments_of_a_check_are_looked_at_first(store):
             stage.make(store, **options)
     with pytest.raises(InvalidRequestError, match="the client that recognizes"):
         batch.synthesize(TEXTS, stage.lab, voice="ada", check="whisper")
-    with pytest.raises(InvalidRequestError, match="give language='en'"):
-        batch.synthesize(TEXTS, stage.lab, voice="ada", check=stage.ear, store=store)
     assert not stage.calls
+
+
+def test_a_language_is_that_of_the_voice_where_nobody_says_it(store):
+    stage = Stage({TEXTS[0]: "lose"})
+    frame = pd.DataFrame({"text": TEXTS[:3], "voice": "ada"})
+    made = batch.synthesize(frame, stage.lab, check=stage.ear, store=store, progress=False)
+    assert made["check"].tolist() == ["ready"] * 3
+    stage.lab = system("two", synthesize=stage.speak, voices={"ada": "English, Japanese"}, version="1")
+    made = batch.synthesize(frame, stage.lab, check=stage.ear, store=store, progress=False)
+    assert made["check"].tolist() == ["unclear"] * 3
+    assert made["why"][0].startswith("could not be judged: its language is not known")

@@ -118,7 +118,8 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
         takes: With ``check``: the most takes of a line. A voice that varies is asked again, any other with another
             cut of the text.
         fallback_voice: With ``check``: a voice for the last take, or a column; None for none.
-        language: With ``check``: the language of the texts, or a column; None for the column ``language``.
+        language: With ``check``: the language of the texts, or a column; None for the column ``language``, or
+            else that of the voice.
         **options: These arguments, and those of :func:`run`, by name. With ``check``, ``budget`` is for the speech of
             all takes; what is recognized is at most twice as much.
 

@@ -24,7 +24,7 @@ from speechlab.batch._takes.judge import Judge, SpokenTake
 from speechlab.batch._takes.lines import LineTake, ScriptLine, iter_other_cuts
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
-from speechlab.text import language_code
+from speechlab.text import language_code, list_language_codes
 
 if TYPE_CHECKING:
     from speechlab.client import Client
@@ -155,6 +155,8 @@ class CheckedTakes:
         table = self._speak(lines, changes)
         cells = zip(*(table[self._prefix + name].tolist() for name in ("status", "audio")), strict=True)
         voices = self._find_voices(table[self._prefix + "key"].tolist())
+        if not place:
+            self._fill_languages(voices)
         spoken: list[SpokenTake] = []
         for at, (line, (status, audio)) in enumerate(zip(lines, cells, strict=True)):
             number = line.spoken
@@ -194,6 +196,17 @@ class CheckedTakes:
         stored = self._store.get_many([key for key in keys if isinstance(key, str)])
         requests = [stored[key].request if key in stored else {} for key in keys]
         return [str(request.get("voice_id") or request.get("voice") or "") for request in requests]
+
+    def _fill_languages(self, voices: Sequence[str]) -> None:
+        """Give lines without a language that of their voice, if it has one only."""
+        unknown = [line for line in self._lines if line.language is None and not line.problem]
+        catalogue = {voice.id: voice for voice in self._lab.voices()} if unknown else {}
+        for line in unknown:
+            voice = catalogue.get(voices[line.position])
+            codes = sorted(list_language_codes(voice.language)) if voice is not None else []
+            line.language = codes[0] if len(codes) == 1 else None
+            if line.language is None:
+                line.problem = "its language is not known; give language='en', or a column of languages"
 
     def _count_spending(self, run: object) -> None:
         """Note a run, whether it stopped, and what is left of the budget."""
@@ -237,23 +250,21 @@ def _check_new_columns(whole: pd.DataFrame, prefix: str) -> None:
 
 
 def _read_lines(whole: pd.DataFrame, text: Any, language: Any) -> list[ScriptLine]:
-    """Return the rows as lines, each with the code of its language."""
-    labels = whole.columns.tolist()
-    given = language if language is not None else Column("language")
-    if language is None and "language" not in labels:
-        message = "check= compares words by the rules of their language; give language='en', or a column of languages"
-        raise InvalidRequestError(message, parameter="language")
-    codes = split_columns_and_values({"language": given}, labels, ())
-    if "language" in codes.same:
+    """Return the rows as lines, each with the code of its language, if the table or the call says it."""
+    labels, name = whole.columns.tolist(), getattr(text, "name", text)
+    language = Column("language") if language is None and "language" in labels else language
+    codes = split_columns_and_values({"language": language}, labels, ())
+    if codes.same.get("language") is not None:
         language_code(codes.same["language"])
-    name = getattr(text, "name", text)
-    texts = require_columns(whole, name)[name].tolist()
     lines = []
     cells: list[dict[Any, Any]] = whole[list(codes.columns.values())].to_dict("records")
-    for position, (words, row) in enumerate(zip(texts, cells, strict=True)):
+    for position, (words, row) in enumerate(
+        zip(require_columns(whole, name)[name].tolist(), cells, strict=True)
+    ):
         code, problem = None, ""
         try:
-            code = language_code(codes.collect_row_values(row).get("language", ""))
+            given = codes.collect_row_values(row).get("language")
+            code = None if given is None else language_code(given)
         except InvalidRequestError as error:
             problem = str(error)
         lines.append(ScriptLine(position, words if isinstance(words, str) else "", code, problem))

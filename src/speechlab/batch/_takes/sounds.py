@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # Share of samples at full scale, in runs of three or more, and seconds of silence within a line.
-_MAX_CLIPPING, _MAX_PAUSE_S = 0.001, 2.5
+_MAX_CLIPPING, _MAX_PAUSE_S = 0.005, 2.5
 # Lines of a voice that make its center; fewer say nothing of what is usual.
 _MIN_LINES = 8
 # A line lies outside if it is this many robust standard deviations from the median, and this far at least.
-_MAX_Z = 5.0
-_LEAST = {"length": math.log(1.5), "pitch": 4.0, "level": 9.0, "likeness": 0.12}
+_MAX_Z = 6.0
+_LEAST = {"length": math.log(1.4), "pitch": 3.0, "level": 6.0, "likeness": 0.12}
+# Seconds that a line is longer or shorter at least: of two syllables, the length says little.
+_LEAST_S = 0.4
 # Units that each line seems to be longer, as its first and last sounds are drawn out.
 _ENDS = 3
 _MAD = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
@@ -36,6 +38,7 @@ class TakeSound(NamedTuple):
 
     group: tuple[str, str]  # voice and language
     faults: tuple[str, ...]  # those that need no other line
+    speech_s: float  # without the silence at its ends
     length: float  # natural logarithm of seconds per unit
     pitch: float  # semitones
     level: float  # LUFS
@@ -62,6 +65,8 @@ def _build_sound(row: Mapping[Any, Any], voice: str) -> TakeSound:
     faults += ["its end is repeated"] if have["repeated_ending"] is True else []
     morae = have.get("morae", math.nan)
     units = morae if morae > 0 else have.get("characters", math.nan)
+    if not morae > 0 and any(map(str.isdigit, str(row["text"]))):
+        units = math.nan  # a number is longer in words than in digits
     embedding = None
     if speech_s >= _MIN_EMBEDDED_S:
         with suppress(AudioError, InvalidRequestError, ModelError):  # its weights are no part of an extra
@@ -70,6 +75,7 @@ def _build_sound(row: Mapping[Any, Any], voice: str) -> TakeSound:
     return TakeSound(
         (voice, str(row["language"])),
         tuple(faults),
+        speech_s,
         math.log(speech_s / (units + _ENDS)) if speech_s > 0 and units > 0 else math.nan,
         12 * math.log2(pitch) if pitch > 0 else math.nan,
         float(have.get("loudness_lufs", math.nan)),
@@ -114,6 +120,8 @@ class Centers:
             difference = self._get_value(sound, name) - middle
             if name == "likeness":
                 difference = min(difference, 0.0)  # no line is too much like its voice
+            if name == "length" and sound.speech_s * abs(1 - math.exp(-difference)) < _LEAST_S:
+                continue
             if abs(difference) > most:
                 faults.append(describe(difference))
         return tuple(faults)
