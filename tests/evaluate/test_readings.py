@@ -61,7 +61,8 @@ def labs():
 def test_misread_words_are_found_and_get_a_spelling_that_was_confirmed(labs, tmp_path):
     voice, ear = labs
     frame = pd.DataFrame({"text": list(TEXTS), "language": list(TEXTS.values())})
-    options = {"recognizer": ear, "known": {"Siobhan": "shivawn"}, "store": tmp_path, "progress": False}
+    known = {"Siobhan": "shivawn", "Sio": "see", "会": "あ"}  # the others are halves of words
+    options = {"recognizer": ear, "known": known, "store": tmp_path, "progress": False}
     report = evaluate.readings(voice, frame, "mei", takes=1, **options)
     assert {entry.spoken: entry.word for entry in report.lexicon} == SPELLINGS
     assert {entry.voice for entry in report.lexicon} == {"mei"}
@@ -91,11 +92,22 @@ def test_what_cannot_be_confirmed_goes_to_a_person(labs, tmp_path):
     assert left.notes == ("1 suspected word was not spoken again.",)
 
 
+def test_a_study_in_which_every_call_fails_judges_nothing(labs, tmp_path):
+    voice, _ = labs
+    with sl.system("deaf", transcribe=lambda audio: 1 / 0, version="1") as ear:
+        options = {"recognizer": ear, "store": tmp_path, "progress": False, "language": "ja"}
+        report = evaluate.readings(voice, pd.DataFrame({"text": ["雨"]}), "mei", **options)
+    assert report.answer.startswith("No word could be judged.")
+    assert "1 call of texts failed, the first: " in report.notes[-1]
+
+
 def test_wrong_arguments_are_named(labs):
     voice, _ = labs
     frame = pd.DataFrame({"text": ["雨"], "language": ["ja"]})
     for wrong in (
         {"known": {"雨": 3}},
+        {"known": {"雨": " "}},
+        {"known": ["雨"]},
         {"takes": 0},
         {"words": -1},
         {"voice": "nobody"},

@@ -92,7 +92,10 @@ def readings(
         AuthenticationError: The service refuses the API key.
     """
     frame, (text, language) = resolve_columns(frame, text=text, language=language)
-    if not all(isinstance(item, str) for pair in (known or {}).items() for item in pair):
+    given: Any = known or {}
+    if not isinstance(given, Mapping) or not all(
+        isinstance(item, str) and item.strip() for pair in given.items() for item in pair
+    ):
         raise build_argument_error("known", known, "a reading for each word, as in {'鷲見': 'スミ'}")
     takes, words = check_whole_number("takes", takes, 1), check_whole_number("words", words)
     existing = Lexicon(respell or ())
@@ -101,7 +104,7 @@ def readings(
     rows, notes = _select_texts(frame[[text, language]], chosen)
     listen = partial(_speak_and_recognize, lab, recognizer or lab, chosen, run)
     first = listen("texts", rows.assign(sent=rows["text"]), 1, existing, notes)
-    found, count = _find_suspects(first, known or {}, {entry.word for entry in existing})
+    found, count = _find_suspects(first, given, {entry.word for entry in existing})
     suspects = sorted(found, key=lambda word: (not word.is_rare, -len(found[word]), word.text))
     if left := len(suspects[words:]):
         notes.append(f"{format_count(left, 'suspected word was', 'suspected words were')} not spoken again.")
@@ -152,7 +155,8 @@ def _build_answer(counts: Mapping[str, int], words: int, texts: int) -> Conclusi
     on = f"On {format_count(words, 'word')} of {format_count(texts, 'text')}"
     certainty = f"{on}; the recognizer misses {unjudged:,} of them itself." if unjudged else f"{on}."
     if not repaired + heard:
-        return Conclusion("No word is shown to be misread.", certainty)
+        answer = "No word is shown to be misread." if words else "No word could be judged."
+        return Conclusion(answer, certainty)
     misread = format_count(repaired + heard, "word is misread", "words are misread")
     parts = [f"{repaired:,} repaired"] if repaired else []
     parts += [f"{heard:,} {'needs' if heard == 1 else 'need'} an ear"] if heard else []

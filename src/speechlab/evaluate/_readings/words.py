@@ -10,6 +10,7 @@ from rapidfuzz.distance import Levenshtein
 
 from speechlab.metrics import list_pronunciations
 from speechlab.text import (
+    Lexicon,
     Morpheme,
     find_on_reading,
     list_dictionary_entries,
@@ -123,7 +124,11 @@ def find_recognized(text: str, word: Word, recognized: str) -> str:
 
 def list_words(text: str, language: str, known: Mapping[str, str]) -> Iterator[Word]:
     """Yield the words of a text that a voice may misread."""
-    given = [word for word in known if word in text]
+    given = [
+        word
+        for word in known
+        if word in text and Lexicon([(language, word, "a")]).respell(text, language) != text
+    ]
     yield from (Word(word, language, (known[word],), is_certain=True) for word in given)
     if language == "en":
         for found in dict.fromkeys(_ENGLISH_WORD.findall(text)):
