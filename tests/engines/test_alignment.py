@@ -62,16 +62,20 @@ def test_one_of_several_that_fails_says_why_and_stops_nothing(joined, whisper, t
         (str(tmp_path / "absent.wav"), "nothing"),
         (clip, "…"),
         (clip, None),
+        (clip, "half of \ud800"),
         (clip, "seven apple trees surprised the old committee"),
     ]
-    frame = pd.DataFrame(rows, columns=["audio", "text"]).assign(language="en")
+    audio, texts = ([row[at] for row in rows] for at in (0, 1))
+    frame = pd.DataFrame({"audio": audio, "text": pd.Series(texts, dtype=object), "language": "en"})
     with pytest.warns(UserWarning, match="recordings") as warned:
         table = sl.align(frame, recognizer=whisper)
     texts = [str(each.message) for each in warned]
-    assert any("4 of 6 recordings could not be aligned" in text for text in texts)
-    assert any("the text of 1 of 6 recordings is hardly what is said" in text for text in texts)
+    assert any("5 of 7 recordings could not be aligned" in text for text in texts)
+    assert any("the text of 1 of 7 recordings is hardly what is said" in text for text in texts)
     errors = table.groupby("row")["error"].first()
-    for row, part in enumerate(("", "no speech", "absent.wav", "no words", "must be a text", "")):
+    for row, part in enumerate(
+        ("", "no speech", "absent.wav", "no words", "must be a text", "half of a", "")
+    ):
         assert part in errors[row]
         assert bool(part) == bool(errors[row])
     failed = table["error"] != ""
@@ -92,8 +96,11 @@ def test_what_cannot_be_aligned_is_an_error_in_words(joined, whisper):
         sl.align(clip, " ".join(WORDS * 60), language="en", recognizer=whisper)
     with pytest.raises(InvalidRequestError, match="1 recordings and 2 texts"):
         sl.align([clip], ["one", "two"], recognizer=whisper)
-    with pytest.raises(InvalidRequestError, match="half of a character"):
-        sl.align(clip, "the \ud800", language="en", recognizer=whisper)
+    with pytest.raises(InvalidRequestError, match="a Whisper"):
+        sl.align(clip, "word", recognizer=sl.engines.ReadHere())
+    table = sl.align(clip, f"many <|endoftext|> {' '.join(WORDS[1:])}", language="en", recognizer=whisper)
+    assert table["word"].tolist() == ["many", "<|endoftext|>", *WORDS[1:]]
+    assert table["end"].iloc[-1] > 0.9 * clip.duration_s - 0.5
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,9 @@ def _align_row(
         table = _align_one(engine, recording, said, None if is_missing(code) else code, unit)
     except (SpeechLabError, OSError) as failure:
         error = str(failure)
-        words = said.split() if isinstance(said, str) else []
+        words = said.encode("utf-8", "replace").decode().split() if isinstance(said, str) else []
         table = pd.DataFrame({"word": words or [""], "start": math.nan, "end": math.nan, "confidence": 0.0})
-    return table.assign(row=number, file=str(name), error=error)
+    return table.assign(row=number, file=str(name).encode("utf-8", "replace").decode(), error=error)
 
 
 def _align_one(
