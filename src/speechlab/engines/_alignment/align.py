@@ -105,7 +105,7 @@ def _list_rows(audio: Any, text: Any, language: str | None) -> Sequence[tuple[An
     texts, recordings = list(text), list(audio) if isinstance(audio, Iterable) else [audio]
     if len(texts) != len(recordings):
         message = (
-            f"{len(recordings)} recordings and {len(texts)} texts were given; give a text for each recording"
+            f"give a text for each recording: there are {len(recordings)} recordings and {len(texts)} texts"
         )
         raise InvalidRequestError(message, parameter="text")
     return [(recording, said, language) for recording, said in zip(recordings, texts, strict=True)]
@@ -122,20 +122,18 @@ def _align_row(
         table = _align_one(engine, recording, said, None if is_missing(code) else code, unit)
     except (SpeechLabError, OSError) as failure:
         error = str(failure)
-        words = said.encode("utf-8", "replace").decode().split() if isinstance(said, str) else []
+        words = _drop_half_characters(said).split() if isinstance(said, str) else []
         table = pd.DataFrame({"word": words or [""], "start": math.nan, "end": math.nan, "confidence": 0.0})
-    return table.assign(row=number, file=str(name).encode("utf-8", "replace").decode(), error=error)
+    return table.assign(row=number, file=_drop_half_characters(str(name)), error=error)
 
 
 def _align_one(
     engine: WhisperEngine, audio: Any, text: Any, language: Any, unit: TimedUnit | None
 ) -> pd.DataFrame:
     check_text(text)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
+    if _drop_half_characters(text) != text:
         message = f"the text {text!r:.60} has half of a character (a lone surrogate); repair it first"
-        raise InvalidRequestError(message, parameter="text") from None
+        raise InvalidRequestError(message, parameter="text")
     code = guess_language([text]) if language is None else parse_primary_language(language)
     if not (places := find_words(text, code or "", unit)):
         raise InvalidRequestError(f"the text {text!r:.60} has no words to align", parameter="text")
@@ -157,7 +155,10 @@ def _warn_of_doubts(table: pd.DataFrame, recordings: int) -> None:
     means = np.exp(np.log(table["confidence"].clip(_LEAST)).groupby(table["row"]).mean())
     if doubtful := int((means < _DOUBTFUL).sum()):
         message = (
-            f"the text of {doubtful} of {recordings} recordings is hardly what is said there: the geometric mean of "
-            f"the confidences of its words is {means.min():.4f}"
+            f"the text of {doubtful} of {recordings} recordings is hardly what is said there: low confidence"
         )
         warn_user(message, stacklevel=3)
+
+
+def _drop_half_characters(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

@@ -61,7 +61,7 @@ from speechlab.engines._weights.names import parse_model_name
 from speechlab.engines._weights.official import find_official_source
 from speechlab.engines._weights.specs import WHISPER_BASE
 from speechlab.engines._weights.store import ModelStore
-from speechlab.errors import EngineError, ModelError, SpeechLabError
+from speechlab.errors import EngineError, ModelError
 from speechlab.text import writes_without_spaces
 
 if TYPE_CHECKING:
@@ -212,9 +212,7 @@ class WhisperEngine:
             return align_words(
                 self._whisper, samples, text, places, language, lambda part: self._decode(part, options).text
             )
-        except SpeechLabError:
-            raise
-        except (RuntimeError, ValueError) as error:
+        except RuntimeError as error:
             raise EngineError(f"Whisper failed on {len(text)} characters of text: {error}") from error
 
     def _decode_all(
