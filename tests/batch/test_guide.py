@@ -33,3 +33,17 @@ def test_the_guide_runs(quick_lab, monkeypatch, tmp_path):
     assert names["rest"]["status"].tolist() == ["cached", "ok"]
     assert len(pd.read_parquet("rows-spoken.parquet")) == 4
     names["lab"].close()
+
+
+@pytest.mark.engines
+def test_the_page_on_shipping_runs(quick_lab, monkeypatch, tmp_path):
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", quick_lab.base_url)
+    monkeypatch.setenv("SPEECHLAB_API_KEY", KEY)
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    page = GUIDE.with_name("ship.md")
+    for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+        exec(compile(block, str(page), "exec"), names)
+    assert names["done"].answer.startswith("All 2 lines are ready.")
+    assert (tmp_path / "ready" / "report.html").exists()
+    names["lab"].close()

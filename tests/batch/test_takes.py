@@ -11,6 +11,7 @@ from speechlab.audio import AudioClip
 from speechlab.client import system
 from speechlab.errors import InvalidRequestError
 
+pytestmark = pytest.mark.slow
 RATE = 16_000
 TEXTS = [
     "silver coat", "paper window, market", "garden summer", "orange table", "winter letter", "yellow basket",
