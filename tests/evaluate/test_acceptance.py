@@ -69,6 +69,7 @@ def test_what_was_chosen_by_hand_makes_no_bound_and_other_notes_are_refused():
     chosen = made.iloc[:20].assign(note="right")
     report = evaluate.acceptance(made, chosen)
     assert report.answer.startswith("40 of 41 lines are ready; 1 failed. What was heard is no sample")
+    assert evaluate.acceptance(made.iloc[:0]).answer == "There are no lines."
     with pytest.raises(InvalidRequestError, match="'maybe' of a line is no decision"):
         evaluate.acceptance(made, chosen.assign(note="maybe"))
     with pytest.raises(InvalidRequestError, match="check=recognizer"):

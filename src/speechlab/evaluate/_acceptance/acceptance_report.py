@@ -124,7 +124,8 @@ def _describe_lines(counts: Mapping[str, int]) -> str:
     """Return the first sentence: how many lines are ready, and what the others need."""
     total, ready = sum(counts.values()), counts[READY]
     if ready == total:
-        return f"All {format_count(total, 'line')} are ready." if total > 1 else "The line is ready."
+        texts = {0: "There are no lines.", 1: "The line is ready."}
+        return texts.get(total, f"All {total:,} lines are ready.")
     ear, wrong, failed = (counts[state] for state in _STATES[:3])
     clauses = [f"{ear} {'needs' if ear == 1 else 'need'} an ear"] if ear else []
     clauses += [f"{wrong} {'is' if wrong == 1 else 'are'} wrong"] if wrong else []
