@@ -2,7 +2,8 @@
 
 Two staged voices have faults at a known rate: they lose, repeat and misread words, are cut off, clipped, silent, too
 slow, and speak with another pitch. A recognizer errs in one of twenty recordings. For `--part bound`, batches have
-wrong lines that no check found, and samples of them are heard without an error.
+wrong lines that no check found, and samples of them are heard without an error. For `--part readings`, a voice
+misreads 100 Japanese words.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 import speechlab as sl
+from speechlab.text import find_on_reading, split_morphemes
 
 RATE = 16_000
 KINDS = ("lose", "repeat", "misread", "cut", "clip", "silent", "slow", "drift")
@@ -26,6 +28,23 @@ VOCABULARY = (
     "mountain table kitchen corner village hammer summer pencil ladder basket"
 )
 WORDS = VOCABULARY.split()
+# Words that no dictionary has, and others with one usual reading.
+RARE = ["鬼滅", "起温", "猫鉄", "湖壁", "霧橋論", "砂港", "銀箱", "氷舟", "雷庭", "鋼樹"]
+COMMON = (
+    "佐藤 鈴木 高橋 田中 伊藤 渡辺 山本 中村 小林 加藤 吉田 山田 山口 松本 井上 木村 斎藤 "
+    "清水 山崎 池田 橋本 阿部 石川 山下 中島 石井 小川 前田 岡田 長谷川 藤田 後藤 近藤 "
+    "村上 遠藤 青木 坂本 福田 太田 西村 藤井 岡本 藤原 中野 三浦 金子 原田 松田 竹内 中川 "
+    "中山 和田 石田 森田 上田 柴田 酒井 横山 宮崎 宮本 内田 高木 谷口 安藤 丸山 今井 高田 "
+    "藤本 武田 村田 上野 杉山 増田 菅原 大塚 小島 千葉 久保 松井 岩崎 桜井 野口 松尾 野村 "
+    "木下 菊地 佐野 大西 杉本 新井 浜田 市川 小山 水野 古川 島田 札幌 仙台 横浜 名古屋 "
+    "京都 大阪 神戸 広島 福岡 長崎 鹿児島 青森 岩手 秋田 山形 福島 茨城 栃木 群馬 埼玉 "
+    "東京 新潟 富山 福井 山梨 長野 岐阜 静岡 愛知 三重 滋賀 奈良 鳥取 島根 岡山 徳島 香川 "
+    "愛媛 高知 佐賀 熊本 電車 学校 会社 病院 図書館 飛行機 自動車 新聞 雑誌 電話 写真 映画 "
+    "音楽 料理 野菜 果物 牛乳 紅茶 珈琲 砂糖 醤油 味噌 豆腐 納豆 天気 台風 地震 津波 火山 "
+    "温泉 神社 寺院 教会 公園 動物園 水族館 美術館 博物館 銀行 郵便局 警察 空港 切符 改札 "
+    "時刻表 会議 資料 計画 予算 契約 営業 "
+)
+NAMES = [*RARE, *COMMON.split()]
 PITCHES = {"ada": 210.0, "bob": 120.0}
 LETTER_S, MARK, BITS = 0.03, 4 / 32_767, 20
 
@@ -152,7 +171,78 @@ def measure_bound(studies: int) -> None:
         )
 
 
+class ReadingStage:
+    """A voice that misreads 100 Japanese words unless they are in kana, and a recognizer that errs in words.
+
+    The recognizer never understands 20 other words, in any spelling, and confuses others at a rate.
+    """
+
+    def __init__(self, slips: float, seed: int) -> None:
+        self.random, self.slips = random.Random(seed), slips
+        self.kana = {word: self.read(word) for word in NAMES}
+        order = self.random.sample(NAMES, len(NAMES))
+        self.misread = {
+            word: self.random.choice(("ポンタ", "ガリモ", "ズネベ", "ヌコピ")) for word in order[:100]
+        }
+        self.unknown = [form for word in order[100:120] for form in (word, *forms(self.kana[word]))]
+        self.said: list[str] = []
+        voices = {"mei": "Japanese"}
+        self.lab = sl.system(
+            "staged reader", synthesize=self.speak, voices=voices, version=f"{seed}", concurrency=1
+        )
+        self.recognizer = sl.system("staged ear", transcribe=self.recognize, version=f"{seed} {slips}")
+
+    @staticmethod
+    def read(word: str) -> str:
+        """Return the reading of the dictionary; of words that it lacks, that of their characters."""
+        if word in RARE:
+            return "".join(map(find_on_reading, word))
+        return "".join(part.reading for part in split_morphemes(word))
+
+    def speak(self, text: str, voice: str) -> sl.AudioClip:  # noqa: ARG002 - there is one
+        """Speak a text, whose length is the number of what was said."""
+        for word, other in self.misread.items():
+            text = text.replace(word, other)
+        self.said.append(text)
+        return sl.AudioClip(np.full(999 + len(self.said), 0.1, np.float32), RATE)
+
+    def recognize(self, audio: sl.AudioClip) -> str:
+        """Return what was said, with errors."""
+        text = self.said[audio.frames - 1_000]
+        for form in self.unknown:
+            text = text.replace(form, "モゴ")
+        for word, kana in self.kana.items():
+            for form in (word, kana):
+                if form in text and self.random.random() < self.slips:
+                    text = text.replace(form, self.random.choice(("ルル", "ヤマネ", "はしご")))
+        return text
+
+
+def forms(kana: str) -> tuple[str, str]:
+    """Return katakana, and the same as hiragana."""
+    return kana, "".join(chr(ord(sign) - 0x60) if "ァ" <= sign <= "ヶ" else sign for sign in kana)
+
+
+def measure_readings(slips: float, seed: int) -> None:
+    """Print how many of 100 misread words are found and get their right spelling, and how many others are taken."""
+    stage = ReadingStage(slips, seed)
+    pairs = zip(NAMES, NAMES[7:] + NAMES[:7], strict=True)
+    frame = pd.DataFrame({"text": [f"昨日は{one}で{other}を見ました。" for one, other in pairs]})
+    with tempfile.TemporaryDirectory() as store:
+        options = {"recognizer": stage.recognizer, "store": store, "progress": False, "words": 400}
+        report = sl.evaluate.readings(stage.lab, frame, "mei", language="ja", **options)
+    table = report.table[report.table["verdict"] != "not judged"]
+    found, misread = set(table["word"]), set(stage.misread)
+    right = {entry.word for entry in report.lexicon if entry.spoken in forms(stage.kana[entry.word])}
+    print(
+        f"readings, {slips:.0%} of words confused: {len(found & misread)} of 100 found, {len(right & misread)} "
+        f"repaired; {len(found - misread)} of {len(NAMES) - 100} others taken for misread; {len(stage.said)} calls",
+        flush=True,
+    )
+
+
 PARTS = {
+    "readings": lambda options: measure_readings(options.slips, options.seed),
     "check": lambda options: measure_check(options.lines, options.seed),
     "bound": lambda options: measure_bound(options.studies),
 }
@@ -164,6 +254,7 @@ def main() -> None:
     parser.add_argument("--part", choices=[*PARTS], action="append")
     parser.add_argument("--lines", type=int, default=500)
     parser.add_argument("--studies", type=int, default=200)
+    parser.add_argument("--slips", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     for part in options.part or PARTS:
