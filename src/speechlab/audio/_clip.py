@@ -114,6 +114,9 @@ class AudioClip:
         cls, data: bytes | bytearray | memoryview, limits: DecodeLimits | None = None
     ) -> AudioClip:
         """Decode the bytes of a WAV, OGG, MP3 or FLAC file; the same as :func:`decode`."""
+        given: object = data  # type hints are not enforced at run time
+        if not isinstance(given, bytes | bytearray | memoryview):
+            raise AudioError(f"data is a {type(data).__name__}; give the bytes of a file")
         samples, sample_rate, kind = decode_samples(bytes(data), limits or DecodeLimits())
         return AudioClip(samples, sample_rate, source_format=kind)
 
@@ -135,14 +138,18 @@ class AudioClip:
     @classmethod
     def concatenate(cls, clips: Iterable[AudioClip], gap_s: float = 0.0) -> AudioClip:
         """Join clips of one rate and one number of channels; the same as :func:`concatenate`."""
-        all_clips = list(clips)
+        given: object = clips  # type hints are not enforced at run time
+        all_clips: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+        for clip in all_clips:
+            if not isinstance(clip, AudioClip):
+                raise AudioError(f"clips has a {type(clip).__name__}; give a list of AudioClips")
         if not all_clips:
             raise AudioError("there are no clips to concatenate; give at least one")
         first = all_clips[0]
         for clip in all_clips:
             if (clip.sample_rate, clip.channels) != (first.sample_rate, first.channels):
                 raise AudioError(f"{clip!r} differs from {first!r}; use resample() or to_mono() first")
-        if not 0 <= gap_s < float("inf"):
+        if not is_number(gap_s) or not 0 <= gap_s < float("inf"):
             raise AudioError(f"gap_s is {gap_s!r}; it has to be 0 s or more")
         gap = np.zeros((round(gap_s * first.sample_rate), *first.samples.shape[1:]), dtype=np.float32)
         pieces = [piece for clip in all_clips for piece in (gap, clip.samples)][1:]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_number
 from speechlab._require import import_lazily
 from speechlab.audio._clip import AudioClip
-from speechlab.audio._codec.decode import DecodeLimits, decode_samples
 from speechlab.audio._codec.encode import encode_samples
 from speechlab.audio._samples import check_rate, parse_format, to_samples
 from speechlab.errors import AudioError, InvalidRequestError
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from speechlab._formats import AudioFormat
+    from speechlab.audio._codec.decode import DecodeLimits
 else:
     np = import_lazily("numpy")
 
@@ -141,8 +141,7 @@ def decode(
         >>> str(clip.source_format), clip.frames
         ('flac', 2)
     """
-    samples, sample_rate, source_format = decode_samples(bytes(data), limits or DecodeLimits())
-    return AudioClip(samples, sample_rate, title, source_format)
+    return AudioClip.from_bytes(data, limits).with_title(title)
 
 
 def encode(

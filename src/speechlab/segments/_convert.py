@@ -217,6 +217,9 @@ def from_seglst(data: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
           file   text speaker
         0    a  hello    anna
     """
+    entries: object = data  # type hints are not enforced at run time
+    if isinstance(entries, (str, bytes, Mapping)) or not isinstance(entries, Iterable):
+        raise SegmentError(f"SegLST is given as its entries, not as {type(data).__name__}")
     return frame([parse_seglst_entry(number, item) for number, item in enumerate(data)])
 
 

@@ -14,7 +14,7 @@ from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
 from speechlab.errors import SegmentError
-from speechlab.segments._frame.schema import frame, in_order
+from speechlab.segments._frame.schema import frame, in_order, to_index
 from speechlab.segments._frame.ticks import check_seconds
 from speechlab.text import join_texts, loops
 
@@ -316,7 +316,7 @@ def doubts(table: pd.DataFrame) -> pd.Series[str]:
             zip(letters, checked["text"], checked["start"], checked["end"], strict=True)
         )
     ]
-    return pd.Series(reasons, table.index, dtype=get_text_dtype(), name="doubt")
+    return pd.Series(reasons, to_index(table, checked), dtype=get_text_dtype(), name="doubt")
 
 
 def _find_doubt_reason(letters: str, text: str, seconds: float, *, again: bool) -> str:

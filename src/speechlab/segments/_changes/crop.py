@@ -138,7 +138,7 @@ def crop(table: pd.DataFrame, extent: Extent, edges: Edges = "cut") -> pd.DataFr
     Raises:
         SegmentError: The table is not a segment frame, or the extent lacks a recording.
     """
-    if edges not in get_args(Edges):
+    if str(edges) not in get_args(Edges):
         raise SegmentError(f"edges={edges!r} is not known; choose one of: {', '.join(get_args(Edges))}")
     checked = frame(table)
     (spans, within), files = to_stretches([checked, to_extent_frame(extent, checked["file"])])

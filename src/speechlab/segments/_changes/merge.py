@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from speechlab._arguments import build_argument_error, to_column_names
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
 from speechlab.audio import compute_merged_span_indices, compute_missing_pre_roll, widen_spans
@@ -30,7 +31,7 @@ from speechlab.segments._frame.extent import (
     to_extent_frame,
     to_stretches,
 )
-from speechlab.segments._frame.schema import COLUMNS, frame
+from speechlab.segments._frame.schema import COLUMNS, frame, to_index
 from speechlab.segments._frame.ticks import (
     LATEST_S,
     Stretches,
@@ -99,7 +100,7 @@ def split(table: pd.DataFrame, gap: float, by: Sequence[str] = ()) -> pd.Series[
     numbers = np.arange(len(of_run)) - first[of_run]
     part_numbers = np.empty(len(checked), dtype=np.int64)
     part_numbers[runs.order] = np.repeat(numbers, np.diff(np.append(runs.heads, len(checked))))
-    return pd.Series(part_numbers, index=table.index, name="part")
+    return pd.Series(part_numbers, index=to_index(table, checked), name="part")
 
 
 def subtract(table: pd.DataFrame, other: pd.DataFrame) -> pd.DataFrame:
@@ -229,7 +230,7 @@ def _build_grouped_stretches(
     """The checked table, its stretches numbered by their values in ``by``, and how many of these there are."""
     check_seconds(gap, "gap")
     checked = frame(table)
-    names = [by] if isinstance(by, str) else list(by)
+    names = to_column_names(by, "by")
     for name in names:
         if name not in checked.columns:
             raise SegmentError(f"by= names the column {name!r}, which the table does not have", column=name)
@@ -286,6 +287,9 @@ def from_speech(
         "speech_pad_ms": speech_pad_ms,
         "min_segment_duration": min_segment_duration,
     }
+    for name, value in parameters.items():
+        if value is None:
+            raise build_argument_error(name, value, "a number")
     from speechlab.contract import RecognitionRequest  # pydantic, which nothing else here needs
 
     RecognitionRequest.parse({"audio": "AAAA", "vad": "segments", **parameters})

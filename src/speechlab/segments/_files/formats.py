@@ -223,7 +223,7 @@ def read(
             if not stream_is_packed:
                 raise
             raise SegmentFileError(f"{place}: this is not a gzip file: {error}", path=str(place)) from error
-    if unit not in (None, "s", "ms"):
+    if unit is not None and str(unit) not in {"s", "ms"}:
         raise SegmentFileError(f"unit={unit!r:.40} is not 's' or 'ms'", path=str(place))
     source = SourceFile(str(place), Path(name).stem if file is None else file, data, unit)
     form = _resolve_format(format, Path(name), "read", source)
@@ -368,9 +368,9 @@ def _concatenate_pieces(pieces: Iterable[pd.DataFrame]) -> pd.DataFrame:
 
 def _resolve_format(name: str | None, place: Path, verb: str, source: SourceFile | None = None) -> Format:
     if name is not None:
-        if name in _BY_NAME:
-            return _BY_NAME[name]
-        message = f"the format {name!r} is not known; choose one of: {', '.join(_BY_NAME)}"
+        if str(name) in _BY_NAME:
+            return _BY_NAME[str(name)]
+        message = f"the format {name!r:.60} is not known; choose one of: {', '.join(_BY_NAME)}"
         raise SegmentFileError(message, path=str(place))
     suffix = place.suffix.lower()
     if suffix in _MANIFESTS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from speechlab._arguments import check_text
 from speechlab._frames import to_pandas_frame
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
@@ -86,6 +87,11 @@ def frame(data: object, *, file: str | None = None) -> pd.DataFrame:
     return result
 
 
+def to_index(given: object, checked: pd.DataFrame) -> pd.Index[Any]:
+    """Return the index of a table of pandas; rows of another kind have that of their segment frame."""
+    return given.index if isinstance(given, pd.DataFrame) else checked.index
+
+
 def _to_table(data: object) -> pd.DataFrame:
     """Return a table or rows as a table, with words as texts."""
     given = to_pandas_frame(data)
@@ -143,6 +149,8 @@ def _to_string_array(values: Any, name: str) -> Any:
 
 
 def _fill_empty_file_names(files: Any, file: str | None) -> Any:
+    if file is not None:
+        check_text(file, "file")
     return pd.Series(files).mask(files == "", file).array if file else files
 
 

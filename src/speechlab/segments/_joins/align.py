@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from speechlab._arguments import check_text, to_column_names
 from speechlab._pandas import pd
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import to_seconds
@@ -52,8 +53,9 @@ def align(
     Raises:
         SegmentError: As :func:`overlap_join`; or the suffix leaves two columns with one name.
     """
-    if how not in get_args(How):
+    if str(how) not in get_args(How):
         raise SegmentError(f"how={how!r} is not known; choose one of: {', '.join(get_args(How))}")
+    check_text(suffix, "suffix")
     sides = build_join_sides(a, b, by)
     left, right = sides.find_overlapping_rows()
     if how == "all":
@@ -133,7 +135,7 @@ def _join_partners(
     *,
     distance: bool = False,
 ) -> pd.DataFrame:
-    shared = ["file"] if by is None else [by] if isinstance(by, str) else list(by)
+    shared = ["file"] if by is None else to_column_names(by, "by")
     added = b.drop(columns=[name for name in shared if name in b.columns])
     partners = added.reset_index(drop=True).reindex(right).add_suffix(suffix)
     result = a.iloc[left]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from speechlab._arguments import to_column_names
 from speechlab._pandas import pd
 from speechlab.errors import SegmentError
 from speechlab.segments._frame.ticks import (
@@ -264,7 +265,7 @@ def _resolve_key_columns(a: pd.DataFrame, b: pd.DataFrame, by: str | Sequence[st
             message = "only one of the tables has the column 'file'; add it to the other, or give by=[]"
             raise SegmentError(message, column="file")
         return ["file"] if all(have) else []
-    columns = [by] if isinstance(by, str) else list(by)
+    columns = to_column_names(by, "by")
     for name in columns:
         for which, table in (("a", a), ("b", b)):
             if name not in table.columns:
