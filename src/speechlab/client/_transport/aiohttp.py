@@ -230,7 +230,8 @@ class _ReplyConnection(ResponseHandler):
         if transport is None or transport.is_closing() or self.should_close or self._in_head:
             return False
         # The loop may not have read it yet: it stands still between the cells of a notebook.
-        return not _is_readable(transport.get_extra_info("socket"))
+        connection = transport.get_extra_info("socket")
+        return connection is None or not _is_readable(connection)
 
 
 def _is_readable(connection: socket.socket) -> bool:
