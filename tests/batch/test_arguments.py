@@ -67,6 +67,9 @@ WRONG = {
     "max_error_share": ["x", 2, -0.1, float("nan"), True],
     "budget": ["x", 5, {"calls": 5}],
     "executor": ["cluster", 5],
+    "check": [5, "http://127.0.0.1", True],
+    "takes": [*NUMBER, 0, 1.5, True],
+    "fallback_voice": [0, ["v"], "nobody", Column("gone")],
     "rate": [0, -1, "x", float("nan"), True],
     "give_up_after_s": [-1, "x", float("nan"), True],
 }
