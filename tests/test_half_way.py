@@ -100,7 +100,7 @@ def test_times_of_unspaced_texts_need_a_language():
 )
 def test_a_batch_asks_for_a_format_that_the_voice_has(formats, format_):
     voice = sl.Voice(id="53d1acf3-1ef1-5583-bcf8-dda6184fe486", description="Calm", formats=formats)
-    given = {"text": "text", "voice": voice, "repeat": 0, "format": None}
+    given = {"text": "text", "voice": voice, "repeat": 0, "format": None, "respell": None}
     step = SynthesisStep(
         given, ["text"], "service", VoiceCatalogue([voice]), get_service(sl.Client("http://127.0.0.1:9"))
     )
