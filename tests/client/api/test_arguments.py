@@ -54,7 +54,7 @@ ACCEPTED = {
     "top_p": "None 0",
     "vad": "None 0",
     "ws_base_url": "None empty",
-    **dict.fromkeys(("adapter", "engines", "on_event", "transport"), "None"),
+    **dict.fromkeys(("adapter", "engines", "on_event", "respell", "transport"), "None"),
     **dict.fromkeys(("api_key", "context", "model", "session_id", "store"), ANY_TEXT),
 }
 OF_SEGMENTS = (
