@@ -73,6 +73,7 @@ class RealtimeOptions(SpeechOptions):
             names = " or ".join(map(repr, map(str, AudioTransport)))
             message, code = f"audio_transport is {transport!r}; it is {names}", "unsupported_audio_transport"
             raise InvalidRequestError(message, parameter="audio_transport", rule="4.3", code=code)
+        self.respell_text("-")  # what is no lexicon is refused before the first text
         request, rate = self.build_request_and_rate("-", stream=True)
         fields = request.body()
         del fields["text"], fields["stream"]
