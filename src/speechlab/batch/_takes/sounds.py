@@ -30,7 +30,7 @@ _LEAST_S = 0.4
 # Units that each line seems to be longer, as its first and last sounds are drawn out.
 _ENDS = 3
 _MAD = 1.4826  # standard deviation over median absolute deviation, of a normal distribution
-_MIN_EMBEDDED_S = 1.2
+_MIN_EMBEDDED_S = 2.0  # as the network asks for
 
 
 class TakeSound(NamedTuple):
