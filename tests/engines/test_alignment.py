@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab.engines._alignment.timing import move_to_pauses
-from speechlab.engines._alignment.windows import divide_text
-from speechlab.engines._alignment.words import find_words
+from speechlab.engines._recognition.aligned_windows import divide_text
+from speechlab.engines._recognition.timed_words import find_words
+from speechlab.engines._recognition.word_times import move_to_pauses
 from speechlab.errors import EngineError, InvalidRequestError
 
 WORDS = ["many", "students", "walk", "to", "school", "along", "the", "river"]

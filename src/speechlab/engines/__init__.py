@@ -9,7 +9,7 @@ imported on first use. The embedded service offers the engines over the API; not
 from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
-from speechlab.engines._alignment.align import align
+from speechlab.engines._align import align
 from speechlab.engines._check import EngineCheck, add_model, check, list_addable_models
 from speechlab.engines._devices import describe_gpus, list_gpus
 from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, compute_dnsmos, embed_speaker

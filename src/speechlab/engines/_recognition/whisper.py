@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from speechlab._require import require
-from speechlab.engines._alignment.windows import align_words
 from speechlab.engines._chunks import estimate_spoken_length
 from speechlab.engines._devices import choose_device, find_ctranslate2_problem
 from speechlab.engines._protocols import (
@@ -30,6 +29,7 @@ from speechlab.engines._protocols import (
     checkpoint,
     list_some_codes,
 )
+from speechlab.engines._recognition.aligned_windows import align_words
 from speechlab.engines._recognition.decoding import (
     SAMPLE_RATE,
     Span,
@@ -67,8 +67,8 @@ from speechlab.text import writes_without_spaces
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from speechlab.engines._alignment.timing import AlignedWord
-    from speechlab.engines._alignment.words import Place
+    from speechlab.engines._recognition.timed_words import Place
+    from speechlab.engines._recognition.word_times import AlignedWord
 
 _DEFAULT_LANGUAGES = ("ja", "en", "zh")
 # Seconds of silence kept around speech: "off" keeps most of the recording, "on" the speech.

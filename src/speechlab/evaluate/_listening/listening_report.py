@@ -76,11 +76,8 @@ def build_listening_report(
     conclusion = build_listening_conclusion(table, listeners, *facts)
     shown_columns = ["listener", "item", "system", "score", "order", "time_s", "excluded"]
     shown_columns[3:3] = ["other", "choice"] if method in {"ab", "abx"} else []
-    agreements = listeners.set_index("listener")["agreement"].dropna()
-    notes = {str(name): f"agreement {value:.2f}" for name, value in agreements.items()}
-    options: dict[str, Any] = {"notes": notes}
-    beaten = {loser for _, loser in _list_significant_preferences(differences)} if method != "abx" else set()
-    if beaten:
+    options: dict[str, Any] = {"notes": _list_agreements(listeners)}
+    if method != "abx" and (beaten := {loser for _, loser in _list_significant_preferences(differences)}):
         options["highlight"] = [str(name) for name in summary["system"] if str(name) not in beaten]
     excluded = int((listeners["excluded"] != "").sum())
     test = "exact binomial, one-sided" if method == "abx" else "Student's t, two-way clustered, two-sided"
@@ -123,6 +120,11 @@ def build_listening_report(
         },
         record={**record, "agreement": None if math.isnan(agreement) else agreement},
     )
+
+
+def _list_agreements(listeners: pd.DataFrame) -> dict[str, str]:
+    agreements = listeners.set_index("listener")["agreement"].dropna()
+    return {str(name): f"agreement {value:.2f}" for name, value in agreements.items()}
 
 
 def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str, question: str) -> View:

@@ -191,9 +191,7 @@ class ListeningTest(LiveWidget):
         drawn = secrets.randbits(62) if seed is None else int(seed)
         names = [f"item {label!r} of {source!r}" for label, source in material.rows]
         self._places, self._recordings = list(material.rows.items()), frame[audio].tolist()
-        self._stimuli = Stimuli(
-            frame[audio].tolist(), names, equal_level=bool(equal_level), progress=progress
-        )
+        self._stimuli = Stimuli(self._recordings, names, equal_level=bool(equal_level), progress=progress)
         planner = Planner(
             material,
             method,

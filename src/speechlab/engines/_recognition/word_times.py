@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._require import require
-from speechlab.engines._alignment.words import Place, find_spoken_span
+from speechlab.engines._recognition.timed_words import Place, find_spoken_span
 from speechlab.errors import EngineError
 from speechlab.text import writes_without_spaces
 

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab.engines._alignment.timing import AlignedWord, align_window
 from speechlab.engines._recognition.decoding import SAMPLE_RATE, Span, cut_at_pauses, find_speech
+from speechlab.engines._recognition.word_times import AlignedWord, align_window
 from speechlab.errors import InvalidRequestError
 from speechlab.text import find_differing_runs, writes_without_spaces
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from speechlab.engines._alignment.words import Place
+    from speechlab.engines._recognition.timed_words import Place
 
 _LONGEST_S, _MARGIN_S, _GAP_MS = 28.0, 0.2, 200
 _SIGNS = re.compile(r"[\W_]+")

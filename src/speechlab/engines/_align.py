@@ -13,8 +13,8 @@ from speechlab._arguments import build_argument_error, check_text, convert_table
 from speechlab._pandas import pd
 from speechlab._traces import warn_user
 from speechlab.audio import to_clip
-from speechlab.engines._alignment.words import TimedUnit, find_words
 from speechlab.engines._recognition.decoding import SAMPLE_RATE
+from speechlab.engines._recognition.timed_words import TimedUnit, find_words
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.text import guess_language, parse_primary_language
 

@@ -1,1 +1,0 @@
-"""Times of the words of a known text, from the attention of Whisper."""
