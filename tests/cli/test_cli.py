@@ -57,7 +57,7 @@ def test_quickstart_does_the_main_job(first_run):
     assert done.returncode == 0, done.stdout + done.stderr
     for words in (
         "hibari: heart",
-        "readings",
+        "kana",
         "counted in",
         "chrF",
     ):

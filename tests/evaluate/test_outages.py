@@ -140,8 +140,10 @@ def test_translations_are_kept_where_the_service_ends(there, store, several):
         how = {**HOW, "store": store, "progress": staged.ending("")}
         report = evaluate.translation(lab, texts, back=True, speed=1, **how)
     assert report.table["translation"].notna().all()
-    assert report.table["back_translation"].isna().sum() == 2
-    assert report.table["back_error"].notna().sum() == 2
+    missing = report.table["back_translation"].isna().sum()
+    # of several systems, each goes on as soon as its own translations are made, whatever the others do
+    assert missing == 2 or (several and missing < 2)
+    assert report.table["back_error"].notna().sum() == missing
     assert any(note.startswith("Speed was not measured") for note in report.notes) is not several
     assert report.to_html()
 
