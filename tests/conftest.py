@@ -85,12 +85,13 @@ LONGEST = (
 
 @pytest.hookimpl(wrapper=True)
 def pytest_xdist_auto_num_workers(config):
-    """Two workers more than cores, while some wait for engines, browsers and processes.
+    """More workers than cores: with four, a quarter of two cores waits for engines, browsers and processes.
 
     Each takes 25 s of processor time to collect the tests and to import what they do.
     """
     count = yield
-    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 2
+    more = 2 if "not engines" in config.option.markexpr else 3
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + more
 
 
 def pytest_collection_modifyitems(items):
