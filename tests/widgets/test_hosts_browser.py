@@ -37,7 +37,8 @@ def _():
 {cell}
     texts = pd.DataFrame({"text": ["one", "two"]})
     lab = sl.system("upper", translate=lambda text, **_: text.upper())
-    sl.batch.translate(texts, lab, source_lang="en", target_lang="ja", store=None)
+    # marimo shows the value of a cell in place of all that it showed before, so this cell has none
+    done = sl.batch.translate(texts, lab, source_lang="en", target_lang="ja", store="results")
     return (table,)
 @app.cell
 def _(table):
@@ -72,9 +73,10 @@ def new_page(chromium):
 def test_a_table_lives_in_marimo(chromium, tmp_path):
     pytest.importorskip("marimo")
     lines = "\n".join(f"    {line}" for line in TABLE.splitlines())
-    (tmp_path / "table.py").write_text(
-        MARIMO.replace("{cell}", lines).replace('"marks.txt"', repr(str(tmp_path / "marks.txt")))
-    )
+    code = MARIMO.replace("{cell}", lines)
+    for name in ("marks.txt", "results"):
+        code = code.replace(f'"{name}"', repr(str(tmp_path / name)))
+    (tmp_path / "table.py").write_text(code)
     page = new_page(chromium)
     port = free_port()
     url = f"http://127.0.0.1:{port}"
