@@ -227,7 +227,8 @@ def refusing():
             except OSError:
                 return
             with connection:
-                came.append(connection.recv(1_000))
+                came.append(connection.recv(1_000, socket.MSG_WAITALL))  # more than the head
+                time.sleep(0.02)
                 if answers[0]:
                     connection.sendall(answers[0])
 
@@ -245,6 +246,23 @@ def test_a_refusal_that_resets_the_connection_is_the_status_sent_once(refusing, 
     answers.append(interim + http.reply(413, {"error": "too large"}))
     with Client(address, transport=wire) as lab, pytest.raises(APIError, match="HTTP 413: too large"):
         lab.transcribe(wav[:44] + bytes(32_000_000))
+    assert len(came) == 1
+
+
+def test_a_refusal_that_comes_before_the_next_piece_is_sent_is_not_lost(refusing, http, wav, monkeypatch):
+    """The next piece fails before the loop reads what came."""
+    address, answers, came = refusing
+    answers.append(http.reply(413, {"error": "too large"}))
+    transport = asyncio.selector_events._SelectorSocketTransport
+    write = transport.write
+
+    def write_late(self, data):
+        time.sleep(0.05)
+        write(self, data)
+
+    monkeypatch.setattr(transport, "write", write_late)
+    with Client(address, transport="aiohttp") as lab, pytest.raises(APIError, match="HTTP 413: too large"):
+        lab.transcribe(wav[:44] + bytes(9_000_000))
     assert len(came) == 1
 
 

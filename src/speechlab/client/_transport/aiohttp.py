@@ -11,7 +11,8 @@ import os
 import select
 import sys
 import weakref
-from contextlib import aclosing
+from asyncio.trsock import TransportSocket
+from contextlib import aclosing, suppress
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -219,10 +220,35 @@ class _ReplyConnection(ResponseHandler):
             data = data[head.end() :]
         super().data_received(data)
 
+    def set_exception(self, exc: BaseException, *cause: BaseException) -> None:
+        if isinstance(exc, OSError):
+            self._read_unread()
+        super().set_exception(exc, *cause)
+
     def connection_lost(self, exc: BaseException | None) -> None:
+        if exc is not None:
+            self._read_unread()
         if self._in_head:  # the library says that there is no reply
             self.set_exception(HttpProcessingError(message=CLOSED_IN_HEAD))
         super().connection_lost(exc)
+
+    def _read_unread(self) -> None:
+        """Read what arrived before writing failed, such as a refusal: the loop closes the connection unread."""
+        transport = self.transport
+        if (
+            transport is None
+            or not transport.is_closing()
+            or transport.get_extra_info("sslcontext") is not None
+        ):
+            return
+        connection = transport.get_extra_info("socket")
+        if not isinstance(
+            connection, TransportSocket
+        ):  # a number of other loops may be another file's by now
+            return
+        with suppress(OSError), connection.dup() as unread:
+            while not self._reading_paused and (data := unread.recv(_SLICE)):
+                self.data_received(data)
 
     def is_connected(self) -> bool:
         """Return whether a request can be sent: what came before it is no reply to it, but a surplus, or an end."""
