@@ -28,6 +28,14 @@ def test_failures_are_told_and_never_taken():
     assert re.search(r"; (b|c) may be as good\.$", third.conclusion.certainty)
 
 
+def test_a_lead_that_may_be_chance_is_none_where_the_leader_failed():
+    frame = plant(27, a=spoil(0.03), b=spoil(0.06))
+    frame.loc[frame.index[:4], "a"] = None
+    report = study(frame, "a", "b")
+    assert report.conclusion.text == "No difference is shown, but a failed on 4 of 27 recordings."
+    check_budget(report)
+
+
 def test_a_third_system_that_fails_takes_no_verdict_from_the_others():
     frame = plant(60, a=spoil(0.03), b=spoil(0.13))
     both = study(frame, "a", "b")

@@ -185,3 +185,14 @@ def test_copies_of_the_source_are_in_the_answer():
     frame["other"] = frame["reference"].where(frame.index >= 6, frame["text"])
     report = evaluate.translation(None, frame, hypotheses=["plain", "other"], progress=False)
     assert "other copied 6 of 20 texts" in report.answer
+
+
+def test_a_name_that_stays_as_it_is_is_no_copy_of_the_source():
+    frame = pd.DataFrame(
+        {"text": [f"Siemens {row}" for row in range(20)], "source_lang": "de", "target_lang": "en"}
+    )
+    frame["reference"] = frame["plain"] = frame["text"]
+    frame["other"] = [f"Seamen {row}" for row in range(20)]
+    report = evaluate.translation(None, frame, hypotheses=["plain", "other"], progress=False)
+    assert report.summary["copies"].sum() == 0
+    assert "copied" not in report.answer

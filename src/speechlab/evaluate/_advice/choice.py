@@ -144,6 +144,8 @@ class _Choice:
             lead = Lead("take", (winner,), (f"{name} {failed}",), ": ")
             return Advice(winner, lead, (*readings, *others))
         words = f"no clear choice: {name} makes fewer errors, but {failed}"
+        if rival in self.rivals:  # a lead that may be chance is none
+            words = f"no difference is shown, but {name} {failed}"
         return Advice(best, Lead(remarks=(words,)), readings)
 
     def _advise_on_runaway_row(self) -> Advice | None:

@@ -115,12 +115,11 @@ class _TranslatorChoice:
         empty = {name: count for name, count in self.empty.items() if count and name not in self.absent}
         totals = dict.fromkeys(self.rows, self.total)
         remarks = list_failure_remarks(self.absent, empty, self.failed, totals, told)
-        copied = [
-            f"{quote_name(name)} copied {count} of {format_count(self.total, 'text')}"
-            for name, count in sorted(self.copied.items(), key=lambda item: -item[1])
-            if count >= max(_FEW_COPIES, _COPIED * self.total)
-        ]
-        return remarks + copied[:1]
+        (name, most), *others = sorted(self.copied.items(), key=lambda item: -item[1])
+        if most < max(_FEW_COPIES, _COPIED * self.total):
+            return remarks
+        also = "".join(f", {quote_name(other)} {count}" for other, count in others[:1] if count)
+        return [*remarks, f"{quote_name(name)} copied {most} of {format_count(self.total, 'text')}{also}"]
 
     def _find_pair(self, one: str, other: str, measure: str = "") -> dict[Any, Any] | None:
         """Return the test of two systems, in whichever order it has them."""

@@ -64,7 +64,9 @@ def _measure_row(row: Mapping[Any, Any], columns: Columns, glossary: Mapping[str
         "chrf": _compute_chrf(expected, translated, row[columns.target_lang]),
         "length_ratio": len(translated.strip()) / len(source.strip()) if source.strip() else None,
         "empty": bool(source.strip()) and not translated.strip(),
-        "copied": normalize(source) == normalize(translated) and any(map(str.isalpha, source)),
+        # A reference that is the source, such as a name, makes no copy of it.
+        "copied": normalize(source) == normalize(translated) != normalize(reference)
+        and any(map(str.isalpha, source)),
         "loop": loops(translated, reference) and not loops(source),
     }
     if glossary:
