@@ -88,7 +88,7 @@ def test_japanese_is_ranked_by_readings_and_so_are_its_worst_rows():
     assert "mumbler" in worst
     assert "speller" not in worst
     written = next(column for column in report.views[0].columns if column.head == "with notation")
-    assert written.texts == ("22.2% of characters", "11.1% of characters")  # beside a rate in kana
+    assert written.texts == ("22.2% by character", "11.1% by character")  # beside a rate in kana
     assert report.rows().frame["voice"].tolist() == ["mumbler"] * 20 + ["speller"] * 20
     (axes,) = report.plot().axes
     assert axes.get_xlabel() == "reading error rate"

@@ -327,7 +327,8 @@ def build_notation_column() -> DisplayColumn:
         if is_missing(row.get("notation_rate")):
             return None
         unit = row.get("notation_unit")
-        return f"{format_percent(row['notation_rate'])}{'' if is_missing(unit) else f' of {unit}'}"
+        by = "" if is_missing(unit) else f" by {str(unit).removesuffix('s')}"
+        return f"{format_percent(row['notation_rate'])}{by}"
 
     return DisplayColumn("with notation", format_cell, figure=True, optional=True)
 
