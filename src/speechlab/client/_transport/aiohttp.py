@@ -348,8 +348,18 @@ def _build_proxy_options(proxy: str | None, base_url: str) -> tuple[dict[str, st
 
 def _release_session(session: aiohttp.ClientSession, loop: asyncio.AbstractEventLoop, pid: int) -> None:
     """Release an unclosed session."""
+    if pid == os.getpid() and loop.is_running() and loop is not _get_running_loop():
+        # At the end of a program another thread may be in a call with this session: its loop closes it.
+        close_soon(loop, pid, session.close)
+        return
     connector = session.connector
     session.detach()  # no warnings from now on
     # A closed loop, or the parent's loop after a fork, must not be used.
     if connector is not None and loop.is_running():
         close_soon(loop, pid, connector.close)
+
+
+def _get_running_loop() -> asyncio.AbstractEventLoop | None:
+    with suppress(RuntimeError):
+        return asyncio.get_running_loop()
+    return None
