@@ -1,4 +1,7 @@
-"""The machine and the process: forks, notebooks, installed versions and what they change, loopback addresses."""
+"""The machine and the process: forks, notebooks, installed versions and what they change, loopback addresses.
+
+And the user's file of engines, which the service reads, and a client watches.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,13 @@ import warnings
 from collections.abc import Callable, Iterable
 from functools import cache
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
 from speechlab._pandas import pd
+
+# Environment variable with the path of the TOML file of the user's engines.
+ENGINES_FILE_VARIABLE = "SPEECHLAB_ENGINES"
 
 
 def register_after_fork(renew: Callable[[], None]) -> Callable[[], None]:
@@ -74,6 +81,16 @@ def stack_tables(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The behavior of DataFrame concatenation", FutureWarning)
         return pd.concat(list(tables))
+
+
+def find_engines_file() -> Path | None:
+    """Return the TOML file of the user's engines; one that is named may be missing."""
+    if named := os.environ.get(ENGINES_FILE_VARIABLE):
+        return Path(named).expanduser().absolute()
+    from platformdirs import user_config_path
+
+    path = user_config_path("speechlab", appauthor=False) / "engines.toml"
+    return path if path.is_file() else None
 
 
 def is_loopback(host: str) -> bool:

@@ -52,7 +52,7 @@ server.serve_forever()
 def state():
     folder = Path(os.environ["SPEECHLAB_STATE_DIR"])
     yield folder
-    pids = {process_of(path) for path in folder.glob("service*.json")}
+    pids = {process_of(path) for path in folder.rglob("service*.json")}
     for pid in pids - {0}:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -124,6 +124,27 @@ def test_it_is_found_again_while_it_runs(fake, state):
     with connect() as lab:
         lab.voices()
     assert len(fake) == 1
+
+
+def test_other_settings_are_another_service(fake, state, monkeypatch, tmp_path):
+    file = tmp_path / "engines.toml"
+    with connect() as usual:
+        addresses = [usual.base_url]
+        monkeypatch.setenv("SPEECHLAB_SERVICE_RECOGNIZER", "turbo")
+        for text in ("", "[engines.turbo]"):
+            file.write_text(text)
+            monkeypatch.setenv("SPEECHLAB_ENGINES", str(file))
+            with connect() as lab, connect() as same:
+                assert lab.base_url == same.base_url
+                addresses.append(lab.base_url)
+        assert len(fake) == len(set(addresses)) == 3
+        monkeypatch.setenv("SPEECHLAB_SERVICE_RECOGNIZER", "whisper")  # a restart keeps the settings of the start
+        environment = _lease._build_environment(fake[-1], None)
+        assert environment["SPEECHLAB_SERVICE_RECOGNIZER"] == "turbo"
+        monkeypatch.delenv("SPEECHLAB_SERVICE_RECOGNIZER")
+        monkeypatch.delenv("SPEECHLAB_ENGINES")
+        with connect() as lab:
+            assert lab.base_url == usual.base_url
 
 
 @pytest.mark.parametrize(

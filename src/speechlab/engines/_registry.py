@@ -16,7 +16,6 @@ Reading the table imports no inference library.
 from __future__ import annotations
 
 import logging
-import os
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from speechlab._platform import ENGINES_FILE_VARIABLE, find_engines_file
 from speechlab.engines._options import check_options
 from speechlab.engines._speech.hibari import HibariEngine
 from speechlab.engines._speech.kokoro import ExpressiveEngine, KokoroEngine
@@ -39,9 +39,6 @@ from speechlab.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from speechlab.engines._protocols import Recognizer, Synthesizer, Translator
-
-# Environment variable with the path of the TOML file of the user's engines.
-CONFIG_VARIABLE = "SPEECHLAB_ENGINES"
 
 # Options that name a model, a device, or what they must have: looked for at the start.
 NAMING_OPTIONS = frozenset({"model", "precision", "device", "compute_type"})
@@ -356,16 +353,10 @@ def _to_engine_entry(loaded: Any) -> EngineEntry:
 
 
 def _find_config_path(config: Path | str | None) -> Path | None:
-    path_text = config if config is not None else os.environ.get(CONFIG_VARIABLE)
-    if path_text:
-        path = Path(path_text).expanduser()
-        if not path.is_file():
-            raise ConfigurationError(f"there is no file {str(path)!r} of engines; correct {CONFIG_VARIABLE}")
-        return path
-    from platformdirs import user_config_dir
-
-    path = Path(user_config_dir("speechlab", appauthor=False)) / "engines.toml"
-    return path if path.is_file() else None
+    path = find_engines_file() if config is None else Path(config).expanduser()
+    if path is not None and not path.is_file():
+        raise ConfigurationError(f"there is no file {str(path)!r} of engines; correct {ENGINES_FILE_VARIABLE}")
+    return path
 
 
 def _read_config_entries(path: Path, built_in: Mapping[str, EngineEntry]) -> list[EngineEntry]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import orjson
 from starlette.datastructures import Headers
 
-from speechlab._platform import get_package_version
+from speechlab._platform import find_engines_file, get_package_version
 from speechlab.contract import HandshakeCode
 from speechlab.service._accounts.database import Database
 from speechlab.service._accounts.keys import Keyring, KeyStore
@@ -165,6 +165,8 @@ class ServiceState:
         if config.recognizer_url:
             names.add("recognizer_url")
         deciding = config.model_dump(mode="json", include=names)
+        if (file := find_engines_file()) is not None:
+            deciding["engines_file"] = file.read_text(encoding="utf-8")
         digest = hashlib.sha256(orjson.dumps(deciding, option=orjson.OPT_SORT_KEYS)).hexdigest()
         self.identity = f"speechlab/{get_package_version()} {digest[:16]}"
 

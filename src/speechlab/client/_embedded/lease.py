@@ -29,7 +29,13 @@ from urllib.parse import urlsplit
 from speechlab._platform import get_package_version, register_after_fork
 from speechlab._require import EXTRAS
 from speechlab.client._embedded.download import DownloadBar
-from speechlab.client._embedded.state import EmbeddedService, StateDir, is_process_running
+from speechlab.client._embedded.state import (
+    KEY_VARIABLES,
+    SERVICE_PREFIX,
+    EmbeddedService,
+    StateDir,
+    is_process_running,
+)
 from speechlab.client._events import logger
 from speechlab.client._secret import Secret, redact
 from speechlab.errors import ConfigurationError, ServiceStartError
@@ -49,8 +55,6 @@ _MISSING_MODULE = re.compile(r"No module named '([^']+)'")
 # The last line of a service that says why it does not start.
 _REFUSAL = re.compile(r"^speechlab\.service: (.+)\Z", re.MULTILINE)
 _SERVICE_MODULES = ("starlette", "uvicorn", "httptools")
-# A key from the environment would not be on the ready line, and only this process needs one.
-_KEY_VARIABLES = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_API_KEYS")
 
 
 def launch_service(state: StateDir, before: EmbeddedService | None = None) -> EmbeddedService:
@@ -97,12 +101,9 @@ def launch_service(state: StateDir, before: EmbeddedService | None = None) -> Em
 
 
 def _build_environment(state: StateDir, before: EmbeddedService | None) -> dict[str, str]:
-    environment = {name: value for name, value in os.environ.items() if name not in _KEY_VARIABLES}
-    if state.engines:
-        environment["SPEECHLAB_SERVICE_ENGINES"] = state.engines
-    if before is not None:
-        environment[_KEY_VARIABLES[0]] = before.api_key.reveal()
-    return environment
+    others = {name: value for name, value in os.environ.items() if not name.startswith(SERVICE_PREFIX)}
+    key = {} if before is None else {KEY_VARIABLES[0]: before.api_key.reveal()}
+    return others | state.settings | key
 
 
 def _build_command(state: StateDir) -> list[str]:
@@ -305,7 +306,7 @@ def _is_address_taken(base_url: str) -> bool:
 
 
 def take_lease(engines: str) -> Lease:
-    """Find the embedded service of this user with these options of engines, or start it."""
+    """Find the embedded service of this user with these options of engines and these settings, or start it."""
     from filelock import FileLock, Timeout
 
     state = StateDir(engines)

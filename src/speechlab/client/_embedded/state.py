@@ -6,6 +6,10 @@ Only the user may read the folder:
 - ``start.lock`` is held during a lookup and a start, so that two notebooks never start two services;
 - ``users/<pid>-<random>.lock`` is held by each process that uses the service. The operating system releases a lock
   when its process ends in any way, and the service stops when none is held any more.
+
+A service with other settings than the usual ones has a folder of its own in it: of other engines, other
+``SPEECHLAB_SERVICE_*``, or another file of engines, also after it was edited. So no client is given a service that was
+started with other settings than its own.
 """
 
 from __future__ import annotations
@@ -15,17 +19,21 @@ import http.client
 import json
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from speechlab._files import write_atomically
-from speechlab._platform import get_package_version
+from speechlab._platform import ENGINES_FILE_VARIABLE, find_engines_file, get_package_version
 from speechlab.client._secret import Secret
 from speechlab.contract import VOICES_PATH
 from speechlab.errors import ConfigurationError, ServiceStartError
 
 STATE_DIR_VARIABLE = "SPEECHLAB_STATE_DIR"
+SERVICE_PREFIX = "SPEECHLAB_SERVICE_"
+# A key from the environment would not be on the ready line, and only this process needs one.
+KEY_VARIABLES = (f"{SERVICE_PREFIX}API_KEY", f"{SERVICE_PREFIX}API_KEYS")
 _PROBE_S = 5.0
 _PROBE_BYTES = 8 << 20
 
@@ -132,10 +140,11 @@ class StateDir:
                     f"this user has no home folder; set {STATE_DIR_VARIABLE} to a folder of the user's own"
                 )
                 raise ServiceStartError(message) from error
-        if engines:
-            path = path / f"engines-{hashlib.sha256(engines.encode()).hexdigest()[:16]}"
+        self.settings = _collect_settings(engines)
+        """The variables of the environment that are settings of the service."""
+        if self.settings:
+            path = path / f"settings-{_digest_settings(self.settings)}"
         self.path = path
-        self.engines = engines
         self.service_file = path / "service.json"
         self.start_lock = path / "start.lock"
         self.log = path / "service.log"
@@ -163,3 +172,25 @@ class StateDir:
             f"the folder {str(self.path)!r} cannot be used: {reason}; set {STATE_DIR_VARIABLE} to a folder of "
             "your own"
         )
+
+
+def _collect_settings(engines: str) -> dict[str, str]:
+    settings = {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(SERVICE_PREFIX) and name not in KEY_VARIABLES and value
+    }
+    if engines:
+        settings[f"{SERVICE_PREFIX}ENGINES"] = engines
+    if (file := find_engines_file()) is not None:
+        settings[ENGINES_FILE_VARIABLE] = str(file)
+    return settings
+
+
+def _digest_settings(settings: Mapping[str, str]) -> str:
+    """Return a name for settings and the file of engines that they name; a missing one is refused at the start."""
+    try:
+        file = Path(settings[ENGINES_FILE_VARIABLE]).read_bytes()
+    except (KeyError, OSError):
+        file = b""
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode() + file).hexdigest()[:16]
