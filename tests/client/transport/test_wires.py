@@ -249,7 +249,9 @@ def test_a_refusal_that_resets_the_connection_is_the_status_sent_once(refusing, 
     assert len(came) == 1
 
 
-def test_a_refusal_that_comes_before_the_next_piece_is_sent_is_not_lost(refusing, http, wav, monkeypatch):
+def test_a_refusal_that_comes_before_the_next_piece_is_sent_is_not_lost(
+    refusing, http, wire, wav, monkeypatch
+):
     """The next piece fails before the loop reads what came."""
     address, answers, came = refusing
     answers.append(http.reply(413, {"error": "too large"}))
@@ -261,7 +263,7 @@ def test_a_refusal_that_comes_before_the_next_piece_is_sent_is_not_lost(refusing
         write(self, data)
 
     monkeypatch.setattr(transport, "write", write_late)
-    with Client(address, transport="aiohttp") as lab, pytest.raises(APIError, match="HTTP 413: too large"):
+    with Client(address, transport=wire) as lab, pytest.raises(APIError, match="HTTP 413: too large"):
         lab.transcribe(wav[:44] + bytes(9_000_000))
     assert len(came) == 1
 

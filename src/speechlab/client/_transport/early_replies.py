@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+from asyncio.trsock import TransportSocket
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import httpcore2
@@ -18,6 +20,7 @@ import httpx2
 from speechlab.client._transport.http import CLOSED_IN_HEAD, HEAD_END
 
 if TYPE_CHECKING:
+    import socket
     import ssl
 
 _LARGE = 1 << 16
@@ -91,6 +94,32 @@ class _EarlyReadStream(httpcore2.AsyncNetworkStream):
                 raise httpcore2.ConnectionNotAvailable  # the pool takes another connection
             self._answered = False
         self._in_head = True
+        if (connection := self._get_plain_socket()) is None:
+            await self._write_piece(buffer, timeout)
+            return
+        with connection.dup() as unread:
+            failure = httpcore2.WriteError("the connection was closed while the request was sent")
+            try:
+                await self._write_piece(buffer, timeout)
+            except httpcore2.WriteError as error:
+                failure = error
+            else:
+                if connection.fileno() != -1:
+                    return
+                # The library reports that with the next piece.
+            if connection.fileno() == -1:
+                await self._read_unread(unread)
+            raise failure
+
+    def _get_plain_socket(self) -> TransportSocket | None:
+        """Return the socket of an open connection without TLS, on a loop of asyncio."""
+        connection = self._stream.get_extra_info("socket")
+        if self._stream.get_extra_info("ssl_object") or not isinstance(connection, TransportSocket):
+            return None
+        return None if connection.fileno() == -1 else connection
+
+    async def _write_piece(self, buffer: bytes, timeout: float | None) -> None:  # noqa: ASYNC109 - as above
+        """Write, and stop once a final reply comes."""
         if len(buffer) < _LARGE:
             await self._stream.write(buffer, timeout)
             return
@@ -115,6 +144,15 @@ class _EarlyReadStream(httpcore2.AsyncNetworkStream):
                     return
         finally:
             await _end_tasks(reading, writing)
+
+    async def _read_unread(self, unread: socket.socket) -> None:
+        """Keep what came before writing failed, such as a refusal: the loop closed the connection unread."""
+        with suppress(httpcore2.ReadError):
+            while await self._read_early():
+                pass
+        with suppress(OSError):
+            while len(self._early) < _MOST_EARLY and (data := unread.recv(_READ)):
+                self._early += data
 
     async def _has_surplus(self) -> bool:
         """Return whether something came that nobody asked for, such as a second reply, or an end."""
