@@ -117,6 +117,12 @@ def describe_missing_columns(
     return f"{table} has no column {missing_names}; it has {', '.join(map(repr, columns)) or 'none'}{meant}"
 
 
+def propose_name(known: Iterable[str], name: object) -> str:
+    """Return "; did you mean 'x'?" for the known name that one is nearly; empty if there is none."""
+    likely = find_likely_column(list(known), name)
+    return f"; did you mean {likely!r}?" if likely else ""
+
+
 # What the cells of a column that is meant look like, by the usual names of such columns.
 _AUDIO_CELL = re.compile(r".+\.(wav|wave|flac|mp3|ogg|oga|opus)(#.*)?", re.IGNORECASE)
 _CODE_CELL = re.compile(r"[a-z]{2,3}([-_][A-Za-z]{2,4})?")

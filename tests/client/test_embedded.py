@@ -138,7 +138,9 @@ def test_other_settings_are_another_service(fake, state, monkeypatch, tmp_path):
                 assert lab.base_url == same.base_url
                 addresses.append(lab.base_url)
         assert len(fake) == len(set(addresses)) == 3
-        monkeypatch.setenv("SPEECHLAB_SERVICE_RECOGNIZER", "whisper")  # a restart keeps the settings of the start
+        monkeypatch.setenv(
+            "SPEECHLAB_SERVICE_RECOGNIZER", "whisper"
+        )  # a restart keeps the settings of the start
         environment = _lease._build_environment(fake[-1], None)
         assert environment["SPEECHLAB_SERVICE_RECOGNIZER"] == "turbo"
         monkeypatch.delenv("SPEECHLAB_SERVICE_RECOGNIZER")

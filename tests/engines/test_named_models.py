@@ -68,10 +68,21 @@ def test_what_is_here_comes_before_a_repository_of_that_name(tmp_path, monkeypat
 
 
 @pytest.mark.parametrize(
-    "name", ["/nowhere/model", "smal", "a/b/c", "o/m.gguf", "?", "o/n:", "../x", "C:\\models\\x"]
+    "name", ["/nowhere/model", "a/b/c", "o/m.gguf", "?", "o/n:", "../x", "C:\\models\\x"]
 )
 def test_what_is_neither_a_path_nor_a_name_is_refused_with_the_choices(name):
     with pytest.raises(ModelError, match=r"no such folder or file .* a usual size \(tiny, .*owner/name"):
+        create("whisper", model=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("smal", "small"), ("whisper-medium", "medium"), ("large_v3_turbo@main", "large-v3-turbo")],
+)
+def test_of_a_misspelled_size_the_likely_one_is_proposed(name, meant):
+    with pytest.raises(
+        ModelError, match=f"did you mean '{meant}'\\? Else give an existing path, a usual size, or"
+    ):
         create("whisper", model=name)
 
 

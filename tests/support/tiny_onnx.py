@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from speechlab.engines._sherpa.header import encode_field, encode_metadata, encode_varint
+from speechlab.engines._weights.onnx_header import encode_field, encode_metadata, encode_varint
 
 FLOAT, INT64 = 1, 7
 RATE = 16_000

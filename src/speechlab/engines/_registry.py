@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from speechlab._arguments import propose_name
 from speechlab._platform import ENGINES_FILE_VARIABLE, find_engines_file
 from speechlab.engines._options import check_options
 from speechlab.engines._speech.hibari import HibariEngine
@@ -285,7 +286,9 @@ def create(name: str, **options: Any) -> Any:
 def resolve_engine(name: str) -> EngineEntry:
     table = catalogue()
     if name not in table:
-        raise ConfigurationError(f"there is no engine {name!r}; choose one of: {', '.join(table)}")
+        raise ConfigurationError(
+            f"there is no engine {name!r}; choose one of: {', '.join(table)}{propose_name(table, name)}"
+        )
     return table[name]
 
 
@@ -355,7 +358,9 @@ def _to_engine_entry(loaded: Any) -> EngineEntry:
 def _find_config_path(config: Path | str | None) -> Path | None:
     path = find_engines_file() if config is None else Path(config).expanduser()
     if path is not None and not path.is_file():
-        raise ConfigurationError(f"there is no file {str(path)!r} of engines; correct {ENGINES_FILE_VARIABLE}")
+        raise ConfigurationError(
+            f"there is no file {str(path)!r} of engines; correct {ENGINES_FILE_VARIABLE}"
+        )
     return path
 
 

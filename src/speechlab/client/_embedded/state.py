@@ -8,8 +8,8 @@ Only the user may read the folder:
   when its process ends in any way, and the service stops when none is held any more.
 
 A service with other settings than the usual ones has a folder of its own in it: of other engines, other
-``SPEECHLAB_SERVICE_*``, or another file of engines, also after it was edited. So no client is given a service that was
-started with other settings than its own.
+``SPEECHLAB_SERVICE_*``, or another file of engines, also after it was edited. So no client is given a service that
+was started with other settings than its own.
 """
 
 from __future__ import annotations

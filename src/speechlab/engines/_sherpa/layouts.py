@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from speechlab.engines._sherpa.formats import RECOGNIZER_LAYOUTS, check_precision, list_models, select_model
-from speechlab.engines._sherpa.header import OnnxHeader, read_onnx_header
+from speechlab.engines._weights.onnx_header import OnnxHeader, read_onnx_header
 from speechlab.errors import ConfigurationError, ModelError
 
 # Factories of models of one file, by their model_type; the first parameter is the file.

@@ -13,13 +13,13 @@ import numpy as np
 from speechlab.engines._chunks import chunk_text
 from speechlab.engines._protocols import EngineVoice, checkpoint
 from speechlab.engines._sherpa.formats import VOICE_FORMAT
-from speechlab.engines._sherpa.header import encode_metadata
 from speechlab.engines._sherpa.phonemes import read_text, select_known
 from speechlab.engines._sherpa.process import ModelProcess
 from speechlab.engines._sherpa.source import ModelSource
 from speechlab.engines._sherpa.voices import VoiceModel, find_voices
 from speechlab.engines._speech.phonemes import Reader, ReadHere
 from speechlab.engines._speech.synthesis import resolve_voice, speak_pieces
+from speechlab.engines._weights.onnx_header import encode_metadata
 from speechlab.errors import EngineError, ModelError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from typing import Any
 
 from speechlab.engines._protocols import EngineVoice
 from speechlab.engines._sherpa.formats import find_vocoder
-from speechlab.engines._sherpa.header import OnnxHeader, read_onnx_header
 from speechlab.engines._sherpa.layouts import describe_files, find_one_file, list_model_files
+from speechlab.engines._weights.onnx_header import OnnxHeader, read_onnx_header
 from speechlab.errors import ConfigurationError, InvalidRequestError, ModelError
 from speechlab.text import language_code
 

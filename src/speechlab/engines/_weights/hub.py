@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._files import compute_file_sha256, write_atomically
 from speechlab._require import require
+from speechlab.engines._weights.completeness import check_model_file
 from speechlab.engines._weights.progress import show_progress
 from speechlab.engines._weights.store import ModelStore, convert_write_errors
 from speechlab.errors import ModelError
@@ -143,6 +144,7 @@ def _find_local_model(path: Path, model_format: ModelFormat) -> FetchedModel:
         chosen = model_format.choose(_list_folder_files(folder), wanted)
         files = {name: folder / name for name in chosen}
         for file in files.values():
+            check_model_file(file)  # of the hub's files the hashes are known
             model_format.check(file)
     except ModelError as error:
         raise ModelError(f"the model {str(path)!r} cannot be used: {error.message}") from None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from speechlab._arguments import propose_name
 from speechlab.errors import ModelError
 
 _HUB_NAME = re.compile(
@@ -49,9 +50,12 @@ def parse_model_name(name: str | Path, usual: Mapping[str, str]) -> Path | HubNa
         return HubName(usual[short], revision if at else "")
     match = _HUB_NAME.fullmatch(text)
     if match is None or isinstance(name, Path) or match["repository"].endswith((".gguf", ".onnx", ".bin")):
-        sizes = f"a usual size ({', '.join(usual)}), " if usual else ""
+        meant = propose_name(usual, re.sub(r"^(?:faster-)?whisper-", "", short))
+        listed = f" ({', '.join(usual)})" if not meant else ""
+        sizes = f"a usual size{listed}, " if usual else ""
         raise ModelError(
-            f"there is no model {text!r}: no such folder or file exists; give an existing path, {sizes}"
+            f"there is no model {text!r}: no such folder or file exists{meant or '; '}"
+            f"{' Else give' if meant else 'give'} an existing path, {sizes}"
             f"or a repository of the hub, of the form owner/name[@revision][:file]"
         )
     return HubName(match["repository"], match["revision"] or "", match["file"] or "")

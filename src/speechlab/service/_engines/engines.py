@@ -6,6 +6,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from speechlab._arguments import propose_name
 from speechlab.engines import NAMING_OPTIONS, Reader, catalogue, create, status
 from speechlab.errors import ConfigurationError, SpeechLabError
 from speechlab.service._engines.backend import REMOTE_NAME, Backend
@@ -121,7 +122,8 @@ def list_served_engines(config: ServiceConfig, reader: Reader | None = None) -> 
     for name in names:
         if name not in table and name not in extra:
             raise ConfigurationError(
-                f"the settings name the engine {name!r}, which does not exist; there are {', '.join(table)}"
+                f"the settings name the engine {name!r}, which does not exist; there are "
+                f"{', '.join(table)}{propose_name(table, name)}"
             )
     engines = list(config.extra_engines)
     for name, entry in table.items():
