@@ -55,15 +55,15 @@ def labs():
         sl.system("v", synthesize=speak, voices=voices, version="1", concurrency=1) as voice,
         sl.system("r", transcribe=recognize, version="1") as ear,
     ):
-        yield voice, ear
+        yield voice, ear, spoken
 
 
 def test_misread_words_are_found_and_get_a_spelling_that_was_confirmed(labs, tmp_path):
-    voice, ear = labs
+    voice, ear, spoken = labs
     frame = pd.DataFrame({"text": list(TEXTS), "language": list(TEXTS.values())})
     known = {"Siobhan": "shivawn", "Sio": "see", "会": "あ"}  # the others are halves of words
     options = {"recognizer": ear, "known": known, "store": tmp_path, "progress": False}
-    report = evaluate.readings(voice, frame, "mei", takes=1, **options)
+    report = evaluate.readings(voice, frame, "mei", **options)
     assert {entry.spoken: entry.word for entry in report.lexicon} == SPELLINGS
     assert {entry.voice for entry in report.lexicon} == {"mei"}
     verdicts = dict(zip(report.table["word"], report.table["verdict"], strict=True))
@@ -72,18 +72,20 @@ def test_misread_words_are_found_and_get_a_spelling_that_was_confirmed(labs, tmp
     assert "1 row has no text" in report.notes[0]
     sounds = report.table.set_index("word")[["audio", "spoken"]]
     assert sounds.loc["鬼滅"].nunique() == 2
+    # five texts; a sentence for each of nine suspects; for the six that are wrong again, a sentence and two respelled
+    assert len(spoken) == 5 + 9 + 6 * 3
 
     loaded = evaluate.Report.load(report.save(tmp_path / "report"))
     assert loaded.lexicon == report.lexicon
-    again = evaluate.readings(voice, frame, "mei", takes=1, respell=loaded.lexicon, **options)
+    again = evaluate.readings(voice, frame, "mei", respell=loaded.lexicon, **options)
     assert again.answer.startswith("No word is shown to be misread.")
     assert again.lexicon == report.lexicon
 
 
 def test_what_cannot_be_confirmed_goes_to_a_person(labs, tmp_path):
-    voice, ear = labs
+    voice, ear, _ = labs
     frame = pd.DataFrame({"text": ["昨日は鬼滅を見ました。"]})
-    options = {"recognizer": ear, "store": tmp_path, "progress": False, "language": "ja", "takes": 1}
+    options = {"recognizer": ear, "store": tmp_path, "progress": False, "language": "ja"}
     report = evaluate.readings(voice, frame, "mei", known={"鬼滅": "オニホロ"}, **options)
     assert report.table[["word", "verdict"]].values.tolist() == [["鬼滅", "to be heard"]]
     assert report.lexicon == ()
@@ -93,7 +95,7 @@ def test_what_cannot_be_confirmed_goes_to_a_person(labs, tmp_path):
 
 
 def test_a_study_in_which_every_call_fails_judges_nothing(labs, tmp_path):
-    voice, _ = labs
+    voice, *_ = labs
     with sl.system("deaf", transcribe=lambda audio: 1 / 0, version="1") as ear:
         options = {"recognizer": ear, "store": tmp_path, "progress": False, "language": "ja"}
         report = evaluate.readings(voice, pd.DataFrame({"text": ["雨"]}), "mei", **options)
@@ -102,13 +104,12 @@ def test_a_study_in_which_every_call_fails_judges_nothing(labs, tmp_path):
 
 
 def test_wrong_arguments_are_named(labs):
-    voice, _ = labs
+    voice, *_ = labs
     frame = pd.DataFrame({"text": ["雨"], "language": ["ja"]})
     for wrong in (
         {"known": {"雨": 3}},
         {"known": {"雨": " "}},
         {"known": ["雨"]},
-        {"takes": 0},
         {"words": -1},
         {"voice": "nobody"},
         {"respell": "a.csv"},

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from speechlab import batch
 from speechlab._arguments import build_argument_error
@@ -34,10 +34,24 @@ if TYPE_CHECKING:
     from speechlab.contract import Voice
     from speechlab.store import Store
 
-# Shares of all takes of all sentences: with a misread word recognized wrong, and with a spelling recognized right.
-_MISREAD, _CONFIRMED = 0.8, 0.5
+# Spellings (0 is the word itself) in sentences (0 is a text of the table), by round. A word goes to the next one as
+# long as its verdict is open.
+_ROUNDS = (
+    ((0, 1),),
+    ((1, 0), (1, 1), (0, 2)),
+    ((1, 2), *((spelling, sentence) for spelling in (2, 3) for sentence in (0, 1, 2))),
+)
 _COLUMNS = ["word", "language", "verdict", "spelling", "recognized", "respelled", "text", "audio", "spoken"]
 _VERDICTS = _REPAIRED, _HEARD, _UNJUDGED = "repaired", "to be heard", "not judged"
+
+
+class _Trial(NamedTuple):
+    """A sentence with a word in a spelling (empty for the word itself), what was recognized there, and the sound."""
+
+    text: str
+    spelling: str
+    recognized: str
+    audio: Any
 
 
 @shorten_tracebacks
@@ -51,7 +65,6 @@ def readings(
     language: str = "language",
     known: Mapping[str, str] | None = None,
     respell: Lexicon | None = None,
-    takes: int = 2,
     words: int = 100,
     recognizer: Client | None = None,
     store: Store | str | None = None,
@@ -61,11 +74,12 @@ def readings(
 ) -> Report:
     """Find the words of texts that a voice misreads, and spellings by which it reads them right.
 
-    Each text is spoken and recognized. A word that is recognized as another sound is spoken again in other sentences
-    and takes, also in another spelling: kana of its dictionary reading in Japanese (for compounds that no dictionary
-    has, of its characters), letters in English. A spelling is confirmed if it is recognized right in two sentences.
-    If the spelling is recognized as the word itself was, the error is the recognizer's (*not judged*). What is not
-    confirmed, and a word of several readings, is *to be heard*: ``report.rows()`` plays it.
+    Each text is spoken and recognized; what is in the store from a batch costs nothing. A word that is recognized as
+    another sound is spoken in another sentence. If that is wrong, too, a third one follows, and two in another
+    spelling: kana of its dictionary reading in Japanese (for compounds that no dictionary has, of its characters),
+    letters in English. A spelling that is recognized right in two sentences is confirmed. If it is recognized as
+    the word itself was, the error is the recognizer's (*not judged*). What other spellings do not confirm either,
+    and a word of several readings, is *to be heard*: ``report.rows()`` plays it.
 
     Args:
         lab: The client.
@@ -75,7 +89,6 @@ def readings(
         language: Column of their languages, or a code for all of them.
         known: Right readings by word, such as ``{"鷲見": "スミ", "Siobhan": "shivawn"}``.
         respell: A lexicon that exists: its spellings are sent, and its words are not judged.
-        takes: Number of times that each sentence of a suspected word is spoken.
         words: Maximum of suspected words that are spoken again: first those that no dictionary has.
         recognizer: The client that recognizes; None for ``lab``.
         store: Where results are kept and reused; None for the user's own store.
@@ -97,21 +110,19 @@ def readings(
         isinstance(item, str) and item.strip() for pair in given.items() for item in pair
     ):
         raise build_argument_error("known", known, "a reading for each word, as in {'鷲見': 'スミ'}")
-    takes, words = check_whole_number("takes", takes, 1), check_whole_number("words", words)
+    words = check_whole_number("words", words)
     existing = Lexicon(respell or ())
     run = RunOptions(title, store, concurrency, None, None, progress)
     chosen = request_catalogue(lab, store).one(voice) if isinstance(voice, str) else voice
     rows, notes = _select_texts(frame[[text, language]], chosen)
-    listen = partial(_speak_and_recognize, lab, recognizer or lab, chosen, run)
-    first = listen("texts", rows.assign(sent=rows["text"]), 1, existing, notes)
+    listen = partial(_speak_and_recognize, lab, recognizer or lab, chosen, run, notes)
+    first = listen("texts", rows.assign(sent=rows["text"]), existing)
     found, count = _find_suspects(first, given, {entry.word for entry in existing})
     suspects = sorted(found, key=lambda word: (not word.is_rare, -len(found[word]), word.text))
     if left := len(suspects[words:]):
         notes.append(f"{format_count(left, 'suspected word was', 'suspected words were')} not spoken again.")
-    trials = _plan_trials(suspects[:words], found, existing, chosen)
-    second = listen("suspected words", trials, takes, None, notes) if len(trials) else trials
-    judged = [_judge_word(word, second[second["number"] == at]) for at, word in enumerate(suspects[:words])]
-    table = pd.DataFrame([row for row in judged if row], columns=_COLUMNS)
+    judged = _judge_suspects({word: found[word] for word in suspects[:words]}, existing, chosen, listen)
+    table = pd.DataFrame(judged, columns=_COLUMNS)
     counts = Counter(table["verdict"])
     confirmed = table.loc[table["verdict"] == _REPAIRED, ["language", "word", "spelling"]]
     entries = [
@@ -129,7 +140,7 @@ def readings(
             tables={"lexicon": Lexicon([*existing, *entries]).frame().rename(columns={"spoken": "spelling"})},
             columns={"text": "text", "language": "language"},
             shown=ShownRows(options={"columns": [name for name in _COLUMNS if name != "language"]}),
-            record=build_record("readings", store, voice=chosen.short_name, takes=takes, words=words),
+            record=build_record("readings", store, voice=chosen.short_name, words=words),
         )
     )
 
@@ -168,92 +179,106 @@ def _speak_and_recognize(
     recognizer: Client,
     voice: Voice,
     run: RunOptions,
+    notes: list[str],
     stage: str,
     rows: pd.DataFrame,
-    takes: int,
-    respell: Lexicon | None,
-    notes: list[str],
+    respell: Lexicon | None = None,
 ) -> pd.DataFrame:
-    """Return the rows in each take with what was recognized; notes on those that failed are added."""
-    tables = []
-    rows = rows.assign(voice=voice.id)
-    for take in range(takes):
-        options: dict[str, Any] = {"text": "sent", "repeat": take, "respell": respell}
-        arguments = run.to_batch_arguments(f"speak {stage}", f"take {take + 1}")
-        spoken, _ = synthesize_rows_in_turns({"": (lab, rows)}, needed=True, **options, **arguments)
-        table, refusals = recognize_with_first_available(
-            {"": recognizer}, spoken[""], "language", **run.to_batch_arguments(f"recognize {stage}")
-        )
-        tables.append(table.rename(columns={f"{HEAR}hypothesis": "hypothesis"}))
-        notes += refusals
-    joined = pd.concat(tables, ignore_index=True)
-    failed = joined[joined["hypothesis"].isna()]
+    """Return the rows with what was recognized; notes on those that failed are added."""
+    options: dict[str, Any] = {"text": "sent", "respell": respell, **run.to_batch_arguments(f"speak {stage}")}
+    made, _ = synthesize_rows_in_turns({"": (lab, rows.assign(voice=voice.id))}, needed=True, **options)
+    table, refusals = recognize_with_first_available(
+        {"": recognizer}, made[""], "language", **run.to_batch_arguments(f"recognize {stage}")
+    )
+    table = table.rename(columns={f"{HEAR}hypothesis": "hypothesis"})
+    notes += refusals
+    failed = table[table["hypothesis"].isna()]
     if len(failed):
         why = failed[f"{SPEAK}error"].fillna(failed[f"{HEAR}error"]).iloc[0]
         notes.append(f"{format_count(len(failed), 'call')} of {stage} failed, the first: {why}")
-    return joined.dropna(subset=["hypothesis"])
+    return table.dropna(subset=["hypothesis"])
 
 
 def _find_suspects(
     rows: pd.DataFrame, known: Mapping[str, str], taken: Collection[str]
-) -> tuple[dict[Word, list[str]], int]:
-    """Return words that are mostly recognized as other sounds, with their texts; and how many words there are."""
-    places: list[tuple[Word, str, str]] = []
+) -> tuple[dict[Word, list[_Trial]], int]:
+    """Return words that are mostly recognized as other sounds, and where; and how many words there are."""
+    places: list[tuple[Word, _Trial]] = []
     merged: dict[tuple[str, str], Word] = {}
-    for text, code, answer in rows[["text", "language", "hypothesis"]].itertuples(index=False):
+    for text, code, answer, audio in rows[["text", "language", "hypothesis", "audio"]].itertuples(
+        index=False
+    ):
         for word in dict.fromkeys(list_words(text, code, known)):
             if word.text not in taken:
-                places.append((word, text, answer))
+                places.append((word, _Trial(text, "", answer, audio)))
                 merged[word[:2]] = merged.get(word[:2], word).merge_readings(word)
-    texts, rights = defaultdict[Word, list[str]](list), Counter[Word]()
-    for part, text, answer in places:
+    counts, wrong = Counter[Word](), defaultdict[Word, list[_Trial]](list)
+    for part, trial in places:
         word = merged[part[:2]]
-        texts[word].append(text)
-        rights[word] += word.is_read_right(find_recognized(text, word, answer))
-    return {word: of for word, of in texts.items() if rights[word] <= len(of) / 2}, len(texts)
+        counts[word] += 1
+        recognized = find_recognized(trial.text, word, trial.recognized)
+        if not word.is_read_right(recognized):
+            wrong[word].append(trial._replace(recognized=recognized))
+    return {word: trials for word, trials in wrong.items() if 2 * len(trials) >= counts[word]}, len(counts)
 
 
-def _plan_trials(
-    words: Sequence[Word], found: Mapping[Word, list[str]], existing: Lexicon, voice: Voice
-) -> pd.DataFrame:
-    """Return sentences for each suspected word as it is, and in other spellings."""
-    trials = []
-    for number, word in enumerate(words):
-        carriers = [carrier.format(word.text) for carrier in CARRIERS[word.language]]
-        for text in [*found[word][:2], *carriers][:3]:
-            for spelling in ("", *word.spellings):
+def _judge_suspects(
+    suspects: Mapping[Word, list[_Trial]],
+    existing: Lexicon,
+    voice: Voice,
+    listen: Callable[..., pd.DataFrame],
+) -> list[dict[str, Any]]:
+    """Return the rows of words that are misread, or that cannot be judged, after as few trials as it takes."""
+    trials = {word: [min(wrong, key=lambda trial: len(trial.text))] for word, wrong in suspects.items()}
+    judged = {word: _judge_word(word, of) for word, of in trials.items()}
+    for number, pairs in enumerate(_ROUNDS, 1):
+        sent = []
+        for at, (word, row) in enumerate(judged.items()):
+            if row is None or row["verdict"] != _HEARD:
+                continue
+            sentences = [
+                trials[word][0].text,
+                *(carrier.format(word.text) for carrier in CARRIERS[word.language]),
+            ]
+            spellings = ["", *word.spellings]
+            for text, spelling in [(sentences[b], spellings[a]) for a, b in pairs if a < len(spellings)]:
                 entry = [(word.language, word.text, spelling)] if spelling else []
                 speech = Synthesize(text, voice=voice, respell=Lexicon([*existing, *entry]))
-                trials.append((number, text, word.language, spelling, speech.sent_text))
-    return pd.DataFrame(trials, columns=["number", "text", "language", "spelling", "sent"])
+                sent.append((at, text, word.language, spelling, speech.sent_text))
+        if not sent:
+            continue
+        frame = pd.DataFrame(sent, columns=["number", "text", "language", "spelling", "sent"])
+        answers = listen(f"suspected words, round {number}", frame)
+        words = list(judged)
+        for at, *cells in answers[["number", "text", "spelling", "hypothesis", "audio"]].itertuples(
+            index=False
+        ):
+            trial = _Trial(*cells)
+            recognized = find_recognized(trial.text, words[at], trial.recognized)
+            trials[words[at]].append(trial._replace(recognized=recognized))
+        judged |= {words[at]: _judge_word(words[at], trials[words[at]]) for at in {row[0] for row in sent}}
+    return [row for row in judged.values() if row]
 
 
-def _judge_word(word: Word, trials: pd.DataFrame) -> dict[str, Any] | None:
+def _judge_word(word: Word, trials: Sequence[_Trial]) -> dict[str, Any] | None:
     """Return the row of a word that is misread, or that cannot be judged; None if it is read right."""
-    answers = [
-        find_recognized(text, word, answer)
-        for text, answer in trials[["text", "hypothesis"]].itertuples(index=False)
-    ]
-    trials = trials.assign(recognized=answers, right=list(map(word.is_read_right, answers)))
-    plain, respelled = trials[trials["spelling"] == ""], trials[trials["spelling"] != ""]
-    if not len(plain) or plain["right"].mean() > 1 - _MISREAD:
+    plain = [trial for trial in trials if not trial.spelling]
+    if any(word.is_read_right(trial.recognized) for trial in plain):
         return None
-    shares = respelled.groupby("spelling", sort=False)["right"].mean()
-    best = str(shares.idxmax()) if len(shares) else ""
-    tried = respelled[respelled["spelling"] == best]
-    sentences = tried.loc[tried["right"], "text"].nunique()
-    alike = {*zip(plain["text"], plain["recognized"], strict=True)} & {
-        *zip(respelled["text"], respelled["recognized"], strict=True)
-    }
-    if any(map(word.has_kun_reading, plain["recognized"])):
+    respelled = [trial for trial in trials if trial.spelling]
+    rights = Counter(trial.spelling for trial in respelled if word.is_read_right(trial.recognized))
+    best = max(word.spellings, key=rights.__getitem__, default="")
+    answers = {trial.text: trial.recognized for trial in plain}
+    alike = {trial.text for trial in respelled if answers.get(trial.text) == trial.recognized}
+    if any(word.has_kun_reading(trial.recognized) for trial in plain):
         verdict = _HEARD
-    elif sentences > 1 and shares.max() >= _CONFIRMED:
+    elif rights[best] > 1:
         verdict = _REPAIRED
     else:
-        verdict = _UNJUDGED if len({text for text, _ in alike}) > plain["text"].nunique() / 2 else _HEARD
-    cells = (word.text, word.language, verdict, best or " / ".join(word.readings))
-    before = plain[~plain["right"]].iloc[0]
-    after = tried[tried["text"] == before["text"]]
-    sounds = (before["text"], before["audio"], after["audio"].iloc[0] if len(after) else None)
-    heard = (before["recognized"], after["recognized"].iloc[0] if len(after) else "")
-    return dict(zip(_COLUMNS, (*cells, *heard, *sounds), strict=True))
+        verdict = _UNJUDGED if 2 * len(alike) > len({trial.text for trial in respelled}) else _HEARD
+    before = plain[0]
+    after = next((trial for trial in respelled if (trial.text, trial.spelling) == (before.text, best)), None)
+    heard = (before.recognized, after.recognized if after else "")
+    sounds = (before.text, before.audio, after.audio if after else None)
+    cells = (word.text, word.language, verdict, best or " / ".join(word.readings), *heard, *sounds)
+    return dict(zip(_COLUMNS, cells, strict=True))
