@@ -1,6 +1,6 @@
 """Normalizers: tuples of named steps, from which explanations, hashes and offsets are derived.
 
-Scores of differently normalized texts cannot be compared. So a normalizer has an id for people (``ja-v6``) and a hash
+Scores of differently normalized texts cannot be compared. So a normalizer has an id for people (``ja-v7``) and a hash
 of its rules for programs. A test pins the hashes; it fails if a rule changes without a new version.
 
 Offsets come from an alignment of the text before and after each step. This works for any step, also for steps of
@@ -70,7 +70,7 @@ class Normalizer:
         >>> ja("午後３時、１．５倍。")
         '午後三時一点五倍'
         >>> ja.id
-        'ja-v6'
+        'ja-v7'
 
     Attributes:
         name: Short name, such as ``"ja"``.
@@ -84,7 +84,7 @@ class Normalizer:
 
     @property
     def id(self) -> str:
-        """Name and version, such as ``"ja-v6"``."""
+        """Name and version, such as ``"ja-v7"``."""
         return f"{self.name}-v{self.version}"
 
     @cached_property
@@ -97,7 +97,7 @@ class Normalizer:
 
     @property
     def signature(self) -> str:
-        """Id and content hash, such as ``"ja-v6#0f3a9c1d"``, to report with a score."""
+        """Id and content hash, such as ``"ja-v7#0f3a9c1d"``, to report with a score."""
         return f"{self.id}#{self.content_hash}"
 
     def __call__(self, text: str) -> str:

@@ -43,7 +43,7 @@ def normalizer(name: str) -> Normalizer:
         name: ``"none"`` (changes nothing), ``"basic"`` (case, punctuation and width, for any language), ``"en"``,
             ``"ja"``, ``"ja-reading"`` (the normalizer before a reading), ``"open-asr"`` (English, as the Open ASR
             Leaderboard), ``"tr"`` (``basic`` with the small letters of Turkish and Azerbaijani, İ/i and I/ı) or
-            ``"zh"``; an id such as ``"ja-v6"``; or any language tag: a language without rules of its own gets
+            ``"zh"``; an id such as ``"ja-v7"``; or any language tag: a language without rules of its own gets
             ``basic``.
 
     Raises:

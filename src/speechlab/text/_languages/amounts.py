@@ -116,13 +116,13 @@ JAPANESE_AMOUNTS = (
 JAPANESE_RATIOS = build_substitution_step("ratios", _RATIO, r"\1対\2", ":")
 # 5キロメートル becomes 5キロ, for a reading: it is how 5km is mostly said.
 JAPANESE_SHORT_UNITS = _build_units_step("short units", _JA_SHORT)
+HOUR = r"(?<![0-9:])0?(2[0-4]|1[0-9]|[0-9])"
 CHINESE_AMOUNTS = (
     *_DATES,
     _build_fractions_step(CHINESE_MIXED, CHINESE_PART),  # 1/2 becomes 2分之1
-    # 3:20 becomes 3点20分, and 3:05 3点05分.
-    build_substitution_step(
-        "clock", r"(?<![0-9:])(2[0-4]|[01]?[0-9]):(?:00|([0-5][0-9]))(?![0-9:])", r"\1点\2分", ":"
-    ),
+    # 15:00 becomes 15点, 03:20 3点20分, and 3:05 3点05分.
+    build_substitution_step("full hours", rf"{HOUR}:00(?![0-9:])", r"\1点", ":"),
+    build_substitution_step("clock", rf"{HOUR}:([0-5][0-9])(?![0-9:])", r"\1点\2分", ":"),
     build_substitution_step("ratios", _RATIO, r"\1比\2", ":"),
     build_substitution_step("below zero", rf"零下(?=[{NUMERAL}])", "负", "零"),
     _build_units_step("units", read_sign_names("unit", "zh")),  # 5km becomes 5公里

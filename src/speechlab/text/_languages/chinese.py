@@ -110,10 +110,10 @@ def build_chinese_normalizer() -> Normalizer:
     before = (INVISIBLE, _POWERS, _FRACTIONS, WIDTH, LOWER)
     after = (*_SIGNS, _NUMBERS, *UNSPACED)
     if find_spec("opencc") is None:
-        return Normalizer("zh-unconverted", 6, before + after)
+        return Normalizer("zh-unconverted", 7, before + after)
     return Normalizer(
         "zh",
-        6,
+        7,
         (
             *before,
             Step("simplified", _simplify_characters, _describe_converter_packages),

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from speechlab._arguments import check_text
 from speechlab.text._languages.amounts import (
+    HOUR,
     JAPANESE_AMOUNTS,
     JAPANESE_MIXED,
     JAPANESE_MONEY,
@@ -63,6 +64,9 @@ _FILLERS = build_substitution_step(
     "",
 )
 _SPOKEN_SIGNS = (
+    # ㈱ is (株) by now.
+    build_substitution_step("companies", r"\(株\)", "株式会社", "株"),
+    build_substitution_step("limited companies", r"\(有\)", "有限会社", "有"),
     Step("formal numerals", replace_japanese_formal_numerals, f"ja {FORMAL}"),
     build_substitution_step("degrees", "°[Cc]", "度", "°"),
     JAPANESE_MONEY,
@@ -72,10 +76,8 @@ _SPOKEN_SIGNS = (
     *JAPANESE_AMOUNTS,
     build_substitution_step("plus", r"\+", "プラス", "+"),
     build_substitution_step("and", r"(?<=\w)\s?&\s?(?=\w)", "アンド", "&"),
-    build_substitution_step("full hours", r"(?<![0-9:])([01]?[0-9]|2[0-4]):00(?![0-9:])", r"\1時", ":"),
-    build_substitution_step(
-        "clock", r"(?<![0-9:])([01]?[0-9]|2[0-4]):(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分", ":"
-    ),
+    build_substitution_step("full hours", rf"{HOUR}:00(?![0-9:])", r"\1時", ":"),
+    build_substitution_step("clock", rf"{HOUR}:(?:0([1-9])|([1-5][0-9]))(?![0-9:])", r"\1時\2\3分", ":"),
     build_substitution_step("half hours", rf"(?<=[{NUMERAL}])時半(?![分日額数月])", "時30分", "半"),
     JAPANESE_RATIOS,
 )
@@ -85,10 +87,10 @@ _NUMBERS = Step("numbers", spell_japanese_numbers, f"ja {RULES}")
 _FRACTIONS = build_fraction_signs_step(JAPANESE_MIXED, JAPANESE_PART)
 _WRITING = (INVISIBLE, _POWERS, _FRACTIONS, WIDTH, _LONG_MARKS, _REPEATED_MARKS, _FILLERS, *_SPOKEN_SIGNS)
 
-JAPANESE = Normalizer("ja", 6, (*_WRITING, _NUMBERS, LOWER, *UNSPACED))
+JAPANESE = Normalizer("ja", 7, (*_WRITING, _NUMBERS, LOWER, *UNSPACED))
 JAPANESE_READING = Normalizer(
     "ja-reading",
-    6,
+    7,
     (
         *_WRITING,
         JAPANESE_SHORT_UNITS,
