@@ -32,8 +32,14 @@ def _display_preview() -> Any:
     return import_module("speechlab.widgets").display_preview()
 
 
+def _keep_dollars(library: str) -> None:
+    import_module("speechlab.display").keep_dollars(library)
+
+
 _hooks.call_once_loaded("pandas", lambda: import_module("speechlab._accessor"))
 _hooks.call_once_loaded("polars", lambda: import_module("speechlab._accessor").register_with_polars())
+_hooks.call_once_loaded("pandas", lambda: _keep_dollars("pandas"))
+_hooks.call_once_loaded("polars", lambda: _keep_dollars("polars"))
 _hooks.set_batch_watcher_display(_display_preview)
 
 

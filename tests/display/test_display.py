@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import html
+import sys
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -238,3 +241,34 @@ def test_a_number_has_its_noun():
     in_words = {0: "no rows", 1: "one row", 5: "five rows", 6: "6 rows"}
     assert {count: format_count(count, "row", in_words=True) for count in in_words} == in_words
     assert format_count(2, "row repeats", "rows repeat") == "2 rows repeat"
+
+
+@pytest.fixture
+def jupyter(monkeypatch):
+    """What IPython is in a kernel of Jupyter, as far as it shows tables; the switch of pandas is as it was after."""
+    formatters = pytest.importorskip("IPython.core.formatters")
+    shell = SimpleNamespace(kernel=None, display_formatter=formatters.DisplayFormatter())
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
+    with pd.option_context("display.html.use_mathjax", True):
+        yield shell.display_formatter
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_table_has_dollars_in_jupyter_until_pandas_is_told_to_typeset(jupyter, library):
+    table = pytest.importorskip(library).DataFrame({"text": ["costs $5", "and $6"]})
+    before = jupyter.format(table)[0]["text/html"]
+    for one in ("pandas", library):
+        display.keep_dollars(one)
+    shown = jupyter.format(table)[0]["text/html"]
+    assert shown.startswith('<div class="tex2jax_ignore mathjax_ignore">')
+    assert Reader(shown).text == Reader(before).text
+    pd.set_option("display.html.use_mathjax", True)
+    assert jupyter.format(table)[0]["text/html"] == before
+    with pd.option_context("display.notebook_repr_html", False):
+        assert library == "polars" or "text/html" not in jupyter.format(table)[0]
+
+
+def test_a_display_of_tables_that_somebody_registered_stays(jupyter):
+    jupyter.formatters["text/html"].for_type(pd.DataFrame, lambda table: "theirs")
+    display.keep_dollars("pandas")
+    assert jupyter.format(pd.DataFrame({"text": ["$5"]}))[0]["text/html"] == "theirs"

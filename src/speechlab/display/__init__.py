@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.display._document import document, read_page_style
+from speechlab.display._frames import keep_dollars as keep_dollars
 from speechlab.display._html import Html, data_url, element, end_directions, escape, join
 from speechlab.display._parts import (
     audio_figure,
