@@ -199,6 +199,13 @@ def test_the_waveform_is_a_transparent_picture_of_the_right_size():
         draw_waveform(tone(), width=100_000)
 
 
+def test_a_clip_has_a_still_picture_for_hosts_and_converters_without_html():
+    picture = AudioClip(tone(), RATE)._repr_png_()
+    assert Image.open(BytesIO(picture)).size == (960, 96)
+    assert len(picture) < 5_000
+    assert AudioClip(np.zeros(0), RATE)._repr_png_() is None
+
+
 @pytest.mark.slow
 def test_a_clip_shows_itself_without_anything_hostile_or_huge():
     markup = AudioClip(tone(), RATE, "<script>x</script>")._repr_html_()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from base64 import b64decode
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,9 +19,11 @@ def test_the_output_is_plain_html_and_no_widget():
     clip = AudioClip(np.zeros(100), 24_000, "costs $5 <b>")
     player = Player(clip, [(0.0, 0.001, "<i>")])
     bundle = player._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "text/plain"}
+    assert set(bundle) == {"text/html", "text/plain", "image/png"}
     assert "costs $5 &lt;b&gt;" in bundle["text/html"]
     assert "&lt;i&gt;" in bundle["text/html"]
+    assert b64decode(bundle["image/png"]) == clip._repr_png_()
+    assert "image/png" not in BatchPreview()._repr_mimebundle_()
 
 
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -51,7 +54,7 @@ def test_a_setting_keeps_the_html_still(monkeypatch):
     monkeypatch.setenv("SPEECHLAB_WIDGETS", "still")
     player = Player(AudioClip(np.zeros(100), 24_000))
     bundle = player._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "text/plain"}
+    assert VIEW not in bundle
     assert player._place not in bundle["text/html"]
     monkeypatch.setenv("SPEECHLAB_WIDGETS", "off")
     with pytest.raises(InvalidRequestError, match="neither 'live' nor 'still'"):

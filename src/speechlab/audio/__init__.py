@@ -13,7 +13,7 @@ from speechlab.audio._codec.containers import detect_format
 from speechlab.audio._codec.decode import DecodeLimits
 from speechlab.audio._codec.encode import STREAMABLE_FORMATS, build_stream_encoder, can_stream, encode_blocks
 from speechlab.audio._codec.riff import check_wav, is_placeholder_size, is_wav, list_wav_chunks, set_wav_sizes
-from speechlab.audio._figure import build_sound_preview, draw_waveform, render_clip_figure
+from speechlab.audio._figure import build_sound_preview, draw_still, draw_waveform, render_clip_figure
 from speechlab.audio._measure import (
     compute_peaks,
     find_loud_windows,

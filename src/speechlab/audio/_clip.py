@@ -324,6 +324,11 @@ class AudioClip:
 
         return str(render_clip_figure(self, title=self.title))
 
+    def _repr_png_(self) -> bytes | None:
+        from speechlab.audio._figure import draw_still
+
+        return draw_still(self.samples) if len(self.samples) else None
+
     def _replace_samples(self, samples: Samples, sample_rate: int | None = None) -> AudioClip:
         rate = self.sample_rate if sample_rate is None else sample_rate
         return AudioClip(samples, rate, self.title, self.source_format)

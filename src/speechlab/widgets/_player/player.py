@@ -18,6 +18,7 @@ from speechlab.widgets._player.recordings import (
     OVERVIEW_BINS,
     PIECE_S,
     describe_recordings,
+    draw_peaks,
     draw_spectrogram,
     encode_piece,
     open_readers,
@@ -163,6 +164,9 @@ class Player(LiveWidget):
         return element(
             "div", *self._figures, *[block for tier in self._list_tiers() for block in render_tier(tier)]
         )
+
+    def _repr_png_(self) -> bytes:
+        return draw_peaks(self.peaks)
 
     def __repr__(self) -> str:
         name = f"{self.title!r}, " if self.title else ""

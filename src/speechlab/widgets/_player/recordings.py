@@ -12,6 +12,7 @@ import numpy as np
 from speechlab.audio import (
     SoundReader,
     build_sound_preview,
+    draw_still,
     draw_waveform,
     render_clip_figure,
     unify_recording,
@@ -103,6 +104,11 @@ def encode_piece(reader: SoundReader, number: int, sound_format: str) -> tuple[d
     clip = clip if clip.channels <= 2 else clip.to_mono()
     data = build_sound_preview(clip).data if sound_format == "ogg" else clip.encode(sound_format)
     return {"start": start, "lead": lead}, data
+
+
+def draw_peaks(peaks: bytes) -> bytes:
+    """Return the still picture of the first recording of a player, whose file may be gone by now."""
+    return draw_still(np.frombuffer(peaks, np.int8)[: 2 * OVERVIEW_BINS].astype(np.float32) / 127)
 
 
 def draw_spectrogram(reader: SoundReader, start_s: float, end_s: float, columns: int) -> tuple[bytes, float]:

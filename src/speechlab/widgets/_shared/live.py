@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import traceback
+from base64 import b64encode
 from typing import Any
 from uuid import uuid4
 
@@ -71,10 +72,16 @@ class LiveWidget(anywidget.AnyWidget):
         """Return the HTML for the saved notebook."""
         raise NotImplementedError("a live widget must define static_html()")
 
+    def _repr_png_(self) -> bytes | None:
+        """Return a picture for hosts and converters that keep no HTML; None for none."""
+        return None
+
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
         form = _choose_output_form()
         html = notebook_output(self.static_html(), class_="" if form == "still" else self._place)
         bundle = {"text/html": str(html), "text/plain": repr(self)}
+        if (picture := self._repr_png_()) is not None:
+            bundle["image/png"] = b64encode(picture).decode("ascii")
         if form != "live":
             return bundle
         live: Any = super()._repr_mimebundle_(**kwargs)
