@@ -59,6 +59,14 @@ def test_one_recording_is_printed_and_several_become_files(run, spoken):
     assert sl.segments.read(run.root / "transcripts" / "b.srt")["end"].max() < 10
 
 
+def test_a_model_is_named_in_one_line(run, spoken):
+    done = run("transcribe", "mine/a.wav", "--model", "smal")
+    assert done.returncode != 0
+    assert "did you mean 'small'?" in done.stderr
+    done = run("transcribe", "mine/a.wav", "--model", "sherpa=nowhere")
+    assert "the engine 'sherpa' cannot be used" in done.stderr
+
+
 def test_a_recording_that_fails_is_reported_and_stops_no_other(run, spoken):
     (run.root / "bad.wav").write_bytes(b"no sound")
     arguments = ("transcribe", "bad.wav", "mine/a.wav", "--language", "en")
@@ -68,6 +76,7 @@ def test_a_recording_that_fails_is_reported_and_stops_no_other(run, spoken):
     table = pd.read_csv(run.root / "all.csv")
     assert table["status"].isin(["ok", "cached"]).tolist() == [False, True]
     assert "train" in table["text"][1].lower()
+    assert table["model"].fillna("").tolist() == ["", "whisper-base"]
     assert run(*arguments, "--to", "txt", "-o", "texts").returncode == 1
     file = run.root / "texts" / "a.txt"
     assert "train" in file.read_text("utf-8").lower()

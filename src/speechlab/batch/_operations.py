@@ -189,7 +189,8 @@ def transcribe(frame: Table, lab: Client, **options: Unpack[TranscriptionOptions
 
     Returns:
         The input's columns, index and order, and: ``hypothesis``, ``hypothesis_language``, ``confidence`` (0 to 1),
-        ``processing_s``, and the bookkeeping columns of :func:`synthesize`.
+        ``hypothesis_model`` (as the service states it), ``processing_s``, and the bookkeeping columns of
+        :func:`synthesize`.
 
     Raises:
         InvalidRequestError: A column is missing, an argument is not allowed, or a new column would overwrite one.

@@ -37,7 +37,8 @@ RECOMPUTABLE = SCORING | {
 # Columns of all studies of speech.
 SPEECH = _SCORES | {
     *("voice", "voice_name", "gender", "audio", "duration_s", "sample_rate"),
-    *("hypothesis", "hypothesis_language", "confidence", "loop", "status", "error", "answered_at", *SIDES),
+    *("hypothesis", "hypothesis_language", "hypothesis_model", "confidence", "loop"),
+    *("status", "error", "answered_at", *SIDES),
 }
 # Columns of streamed recognition.
 STREAMING = ("first_partial_s", "finalization_s", "revisions", "unstable_words", "final_words")

@@ -142,6 +142,7 @@ KINDS = {
     "error_type": "category",
     "model": "category",
     "hypothesis_language": "category",
+    "hypothesis_model": "category",
     "error": "str",
     "key": "str",
     "answered_at": "str",

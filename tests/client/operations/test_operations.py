@@ -388,8 +388,10 @@ def recordings(wav, tmp_path):
 
 @pytest.mark.parametrize("kind", ["path", "text path", "bytes", "view", "file", "samples", "clip"])
 def test_088_recordings_come_in_many_ways_and_go_as_plain_base64(server, lab, http, wav, tmp_path, kind):
-    server.script(http.reply(body={"text": "hi", "language": "en", "confidence": 0.5}))
+    body = {"text": "hi", "language": "en", "confidence": 0.5}
+    server.script(http.reply(body=body, X_Speechlab_Model="owner/ears"))
     transcript = lab.transcribe(recordings(wav, tmp_path)[kind], language="en", hotwords=["a"])
+    assert transcript.model == "owner/ears"
     assert isinstance(transcript, Transcript)
     assert (transcript.text, transcript.language, transcript.confidence) == ("hi", "en", 0.5)
     assert len(transcript.segments) == 0

@@ -34,6 +34,9 @@ BOOKKEEPING = {
     "key": "string",
 }
 
+# A result that a later step replaces like bookkeeping: who drops the text of a step does not know of its model.
+MODEL_COLUMN = "hypothesis_model"
+
 
 def check_unique_columns(frame: pd.DataFrame) -> None:
     """Refuse a table with several columns of one name."""
@@ -53,9 +56,10 @@ def pad_label(name: str, columns: pd.Index[Any]) -> Any:
 
 
 def list_earlier_bookkeeping(columns: pd.Index[Any], prefix: str) -> list[str]:
-    """Return the bookkeeping columns of an earlier step in a table: all of them, or an empty list."""
+    """Return the bookkeeping columns of an earlier step in a table, with its model: all, or an empty list."""
     names = [prefix + name for name in BOOKKEEPING]
-    return names if all(name in columns for name in names) else []
+    model = [prefix + MODEL_COLUMN] if prefix + MODEL_COLUMN in columns else []
+    return [*names, *model] if all(name in columns for name in names) else []
 
 
 def list_clashing_columns(columns: pd.Index[Any], prefix: str) -> list[str]:

@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from speechlab._arguments import describe_missing_columns, is_number
 from speechlab._brief import shorten_tracebacks
-from speechlab.batch._plan.columns import check_unique_columns, list_clashing_columns
+from speechlab.batch._plan.columns import (
+    check_unique_columns,
+    list_clashing_columns,
+    list_earlier_bookkeeping,
+)
 from speechlab.batch._store_options import KeepingOptions, StoreLike, use_store
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.remote import PREFETCHED_ROWS, prefetch
@@ -228,7 +232,9 @@ def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
             labels = ", ".join(repr(label) for label in frame.columns.tolist() if label[0] == name)
             message = f"{name!r} is a part of the names of several columns; give the whole of one: {labels}"
             raise InvalidRequestError(message, parameter=str(name)[:60])
-    overwritten = [prefix + name for name in step.columns if prefix + name in frame.columns]
+    earlier = list_earlier_bookkeeping(frame.columns, prefix)
+    names = [prefix + name for name in step.columns]
+    overwritten = [name for name in names if name in frame.columns and name not in earlier]
     booked = list_clashing_columns(frame.columns, prefix) if plan.columns == "all" else []
     if overwritten or booked:
         old = overwritten + booked

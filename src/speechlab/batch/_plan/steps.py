@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from speechlab._arguments import build_argument_error, describe_missing_columns
 from speechlab.audio import AudioClip
 from speechlab.batch._outcome import CallResult, PlannedCall
+from speechlab.batch._plan.columns import MODEL_COLUMN
 from speechlab.batch._plan.parameters import (
     Column,
     SynthesisParameters,
@@ -232,7 +233,9 @@ class TranscriptionStep(RowStep):
         "hypothesis": "string",
         "hypothesis_language": "category",
         "confidence": "float64",
+        MODEL_COLUMN: "category",
     }
+    content = ("hypothesis", "hypothesis_language", "confidence")
 
     def _check_common_values(self, same: dict[str, Any]) -> None:
         # if vad is a column, its other options apply to the rows with segments
@@ -270,6 +273,7 @@ class TranscriptionStep(RowStep):
             "hypothesis": response["text"],
             "hypothesis_language": response["language"],
             "confidence": response["confidence"],
+            MODEL_COLUMN: response.get("model"),
             "processing_s": response["processing_s"],
         }
 

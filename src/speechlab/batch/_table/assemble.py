@@ -81,15 +81,17 @@ def assemble_chunk(chunk: Chunk, step: RowStep, outcomes: dict[str, Outcome], pr
     counted: set[str] = set()
     rows = [_build_row(row, step, outcomes, counted) for row in chunk.rows]
     columns = chunk.frame.columns
+    made = collect_result_columns(step)
     if earlier := list_earlier_bookkeeping(columns, prefix):
-        result = chunk.frame.drop(columns=[pad_label(name, columns) for name in earlier])
+        replaced = [name for name in earlier if name.removeprefix(prefix) in made]
+        result = chunk.frame.drop(columns=[pad_label(name, columns) for name in replaced])
     else:
         taken = list_clashing_columns(columns, prefix)
         result = _rename_labels(
             chunk.frame.copy(),
             {pad_label(name, columns): pad_label(name + _INPUT_SUFFIX, columns) for name in taken},
         )
-    for name, kind in collect_result_columns(step).items():
+    for name, kind in made.items():
         column = build_column([row.get(name) for row in rows], kind, chunk.frame.index)
         result[pad_label(prefix + name, result.columns)] = column
     return result

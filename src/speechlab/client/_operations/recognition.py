@@ -42,6 +42,7 @@ _TIMEOUT_FACTOR = 2.5
 # Bytes assumed of a recording before it is opened: a path may be on a slow disk, and samples have to be
 # encoded.
 _UNKNOWN_SIZE = 1 << 20
+_MODEL_HEADER = "x-speechlab-model"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Transcript:
         text: The whole text; with segments, their texts joined by the rules of the language.
         language: Language code, identified or given.
         confidence: 0 to 1, or None if the service reports none.
+        model: Id of the model that recognized, as the service states it; empty if it states none.
         pieces: The segments as sent by the service, or None if it sent none.
         timing: Duration and attempts.
         reply: The whole reply, including fields outside the contract.
@@ -68,6 +70,7 @@ class Transcript:
     pieces: tuple[ReplySegment, ...] | None = None
     timing: Timing = field(default_factory=Timing)
     reply: RecognitionReply | None = field(default=None, repr=False, compare=False)
+    model: str = ""
 
     @property
     def segments(self) -> pd.DataFrame:
@@ -125,6 +128,8 @@ class Transcript:
         facts = [self.language or "language unknown"]
         if self.confidence is not None:
             facts.append(f"confidence {self.confidence:.2f}")
+        if self.model:
+            facts.append(self.model)
         if self.pieces is None:
             return str(audio_figure(None, title="Transcript", facts=facts, text=self.text, lang=lang))
         rows = [(f"{piece.start:.2f}", f"{piece.end:.2f}", piece.text) for piece in self.pieces]
@@ -268,8 +273,15 @@ class Transcribe(Operation[Transcript]):
             from speechlab.text import join_texts
 
             text = join_texts([segment.text for segment in parsed.segments], parsed.language)
+        stated = _get_extra_fields(parsed).get("model") or reply.headers.get(_MODEL_HEADER)
         return Transcript(
-            text or "", parsed.language, parsed.confidence, parsed.segments, timing=reply.timing, reply=parsed
+            text or "",
+            parsed.language,
+            parsed.confidence,
+            parsed.segments,
+            timing=reply.timing,
+            reply=parsed,
+            model=stated if isinstance(stated, str) else "",
         )
 
     @property
@@ -296,13 +308,15 @@ class Transcribe(Operation[Transcript]):
         values = {**to_contract_fields(result), "processing_s": result.timing.processing_s}
         if words := _collect_words(result.reply):
             values["words"] = words
+        if result.model:
+            values["model"] = result.model
         return values | {
             name: extra[name] for name in _STREAM_FIELDS if name in (extra := _get_extra_fields(result.reply))
         }
 
     @staticmethod
     def restore_body(kept: Mapping[str, Any]) -> dict[str, Any]:
-        names = ("text", "language", "confidence", "segments", "words", *_STREAM_FIELDS)
+        names = ("text", "language", "confidence", "segments", "words", "model", *_STREAM_FIELDS)
         return {name: kept[name] for name in names if kept.get(name) is not None}
 
 

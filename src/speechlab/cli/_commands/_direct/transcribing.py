@@ -43,7 +43,17 @@ def transcribe(
             "--out", "-o", help="Folder of the files, or the .csv. [default: transcripts, transcripts.csv]"
         ),
     ] = None,
-    language: Annotated[str | None, typer.Option(help="ja, en or zh. [default: identify]")] = None,
+    language: Annotated[
+        str | None,
+        typer.Option(help="Code such as ja, en, zh or de: any that the model has. [default: identify]"),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Model on this machine: a usual size of Whisper such as small, a folder, owner/name of the hub; "
+            "sherpa=FOLDER names its engine. [default: the service's]"
+        ),
+    ] = None,
     hotword: Annotated[list[str] | None, typer.Option(help="Word to boost; may be repeated.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace files with another content.")] = False,
 ) -> None:
@@ -60,7 +70,7 @@ def transcribe(
         raise InvalidRequestError(f"{recordings[0]} has no recordings", parameter="recordings")
     names = datasets.row_keys(table)
     options = {"language": language, "hotwords": hotword or None}
-    with connect() as lab:
+    with connect(engines=None if model is None else _choose_engine(model)) as lab:
         made, segments = _transcribe_all(lab, table, options, timed=to in {Output.SRT, Output.VTT})
     if to is Output.CSV:
         _write_table(made, place)
@@ -72,6 +82,14 @@ def transcribe(
     exit_if_failed(made, names)
 
 
+def _choose_engine(model: str) -> dict[str, dict[str, str]]:
+    """Return the options of engines for a model, whose engine may stand before it."""
+    name, equals, named = model.partition("=")
+    if not equals or not name.isidentifier() or Path(model).exists():
+        return {"whisper": {"model": model}}
+    return {name: {"model": named}}
+
+
 def _transcribe_all(
     lab: Client, table: pd.DataFrame, options: dict[str, Any], *, timed: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
@@ -81,8 +99,8 @@ def _transcribe_all(
 
     if not timed and not any(map(_is_long, table["audio"])):
         made = make_batch(batch.transcribe, lab, table, **options).astype({"status": "object"})
-        heads = {"hypothesis": "text", "hypothesis_language": "language"}
-        return made.rename(columns=heads)[["audio", "text", "language", "status", "error"]], None
+        heads = {"hypothesis": "text", "hypothesis_language": "language", "hypothesis_model": "model"}
+        return made.rename(columns=heads)[["audio", *heads.values(), "status", "error"]], None
     segments = make_batch(batch.transcribe_long, lab, table, **options)
     faults = segments.attrs.get(batch.FAULTS_ATTRIBUTE, {})
     texts = segments.groupby("row")["text"].agg(lambda pieces: join_texts(list(pieces)))
