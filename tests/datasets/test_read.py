@@ -193,6 +193,8 @@ def test_columns_by_other_names(tmp_path):
         ("m.csv", "audio,text\na.wav,精度\n".encode("utf-16")),
         ("m.csv", "\ufeffAudio , text\r\n\r\n a.wav ,精度\r\n".encode()),
         ("m.csv", "audio;text\na.wav;精度\n".encode()),
+        ("m.csv", "sep=;\r\naudio;text\r\na.wav;精度\r\n".encode()),
+        ("m.json", '{"audio": ["a.wav"], "text": ["精度"]}'.encode()),
         ("m.csv", "\ufeffaudio\ttext\na.wav\t精度\n".encode("utf-16-be")),
         ("m.tsv", "Path\tSentence\na.wav\t精度\n".encode()),
         ("m.jsonl", '\ufeff{"audio": "a.wav", "text": "精度"}\r\n\r\n'.encode()),

@@ -304,6 +304,8 @@ def test_exponents_and_bad_intervals_of_a_textgrid(tmp_path):
     assert rows(read(tmp_path / "x.TextGrid", short)) == said
     (tmp_path / "x.TextGrid").write_text(short, "utf-16")
     assert rows(segments.read(tmp_path / "x.TextGrid")) == said
+    (tmp_path / "x.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\n海月\n", "utf-16")
+    assert rows(segments.read(tmp_path / "x.srt")) == [[1.0, 2.0, "海月"]]
     bad = 'xmin = 2.5\nxmax = 2\ntext = "x"\n'
     with pytest.warns(UserWarning, match="left out: line 19: .* from 2.5 s to 2 s"):
         assert rows(read(tmp_path / "x.TextGrid", GRID.format(size=2, more=bad))) == said

@@ -298,6 +298,8 @@ def _parse_json_rows(text: str, ending: str, faults: list[str], packed_bytes: in
     except orjson.JSONDecodeError:  # of a list that is torn no line is to be trusted
         entries = parse_json_lines(text, None if text.lstrip().startswith("[") else faults)
     if isinstance(entries, dict):
+        if entries and all(isinstance(cells, list) for cells in entries.values()):  # a table by columns
+            return pd.DataFrame(entries)
         is_by_name = entries and all(isinstance(row, dict) for row in entries.values())
         entries = [{"id": name, **row} for name, row in entries.items()] if is_by_name else [entries]
     rows = [row for row in entries if isinstance(row, dict)] if isinstance(entries, list) else []

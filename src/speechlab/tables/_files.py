@@ -111,6 +111,8 @@ def parse_delimited(text: str, usual: str, faults: list[str] | None = None) -> p
 
     With ``faults``, a malformed line costs itself, and is added to them; else it costs the file.
     """
+    # Excel's line that names the separator; its line break stays, so that lines keep their numbers.
+    text = re.sub(r"\Asep=[,;\t|](?=\r?\n)", "", text, flags=re.IGNORECASE)
     head = re.search(r"[^\r\n]+", text)
     if head is not None and max(map(head[0].count, ",;\t|")) >= _MAX_COLUMNS:
         raise ValueError(f"it has {_MAX_COLUMNS:,} columns or more")

@@ -74,7 +74,7 @@ class _Values:
 
     def __init__(self, source: SourceFile) -> None:
         self._source = source
-        self._text = source.decode_text(wide=True)
+        self._text = source.decode_text()
         self._found = self._VALUE.finditer(self._text)
         self._at, self._line = 0, 1
 

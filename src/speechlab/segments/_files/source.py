@@ -41,17 +41,16 @@ class SourceFile:
     unit: str | None = None  # unit of times in tables: "s" or "ms"; None if it was not given
     notes: list[tuple[int | None, str]] = field(default_factory=list)  # what was left out: line and reason
 
-    def decode_text(self, *, exact: bool = False, wide: bool = False) -> str:
-        """Decode the file: UTF-8, with or without a byte-order mark, and with any line ends, kept if ``exact``.
-
-        If ``wide``, UTF-16 with a byte-order mark is read, too.
-        """
-        is_wide = wide and self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    def decode_text(self, *, exact: bool = False) -> str:
+        """Decode the file: UTF-8, or UTF-16 with a byte-order mark, and with any line ends, kept if ``exact``."""
+        is_wide = self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
         try:
             text = self.data.decode("utf-16" if is_wide else "utf-8-sig")
         except UnicodeDecodeError as error:
             line = self.data.count(b"\n", 0, error.start) + 1
-            self.raise_fault("the text is not UTF-8; convert the file first", line)
+            self.raise_fault(
+                "the text is neither UTF-8 nor UTF-16 with a byte-order mark; convert the file first", line
+            )
         return text if exact else _normalize_line_breaks(text)
 
     def list_lines(self) -> list[tuple[int, str]]:

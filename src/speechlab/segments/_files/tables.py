@@ -314,7 +314,10 @@ def read_seglst(source: SourceFile) -> Iterable[Row] | pd.DataFrame:
     except (ValueError, RecursionError) as error:
         source.raise_fault(f"this is not valid JSON: {error}", getattr(error, "lineno", None))
     if not isinstance(entries, list):
-        source.raise_fault("expected a JSON list of objects")
+        source.raise_fault(
+            "expected a JSON list of objects; sl.datasets.transcript_of reads the reply of a recognizer, and "
+            "sl.segments.frame makes a table of its segments"
+        )
     try:
         return from_seglst(entries)
     except SegmentError:
