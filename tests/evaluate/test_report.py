@@ -216,6 +216,20 @@ def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):
 
 
 @pytest.mark.slow
+def test_texts_in_a_column_called_spoken_stay_and_name_no_file_outside(tmp_path):
+    (tmp_path / "secret").write_text("key", encoding="utf-8")
+    for texts in (["Hello there.", None], ["a" * 5_000, "\0"], ["audio or spoken", "3.50"]):
+        rows = pd.DataFrame({"spoken": texts})
+        evaluate.Report("texts", rows, rows).save(tmp_path / "report")
+        loaded = evaluate.Report.load(tmp_path / "report")
+        assert loaded.table["spoken"].fillna("").tolist() == [text or "" for text in texts]
+        assert loaded.rows() is not None
+    rows = pd.DataFrame({"spoken": ["Hello there.", str(tmp_path / "secret")]})
+    with pytest.warns(UserWarning, match="not copied"):
+        evaluate.Report("texts", rows, rows).save(tmp_path / "report")
+    assert evaluate.Report.load(tmp_path / "report").table["spoken"].isna().all()
+
+
 def test_long_names_in_any_script_name_recordings(tmp_path):
     again = evaluate.Report.load(made(tmp_path, rows=2, id="精度を上げる" * 20).save(tmp_path / "out"))
     assert [AudioClip.from_file(path).duration_s for path in again.table["audio"]] == [0.5, 0.5]

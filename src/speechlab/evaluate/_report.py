@@ -36,7 +36,7 @@ from speechlab.evaluate._writing.folder import (
     write_folder,
 )
 from speechlab.evaluate._writing.page import build_row_finder, render_failures, render_page
-from speechlab.evaluate._writing.recordings import SOUNDS
+from speechlab.evaluate._writing.recordings import list_sound_columns
 from speechlab.evaluate._writing.sharing import ShareableContents
 
 if TYPE_CHECKING:
@@ -450,4 +450,4 @@ class Report(ShareableContents):
 
 def _build_audio_option(frame: pd.DataFrame) -> dict[str, Any]:
     """Return the column of recordings, so that none is searched: paths in another one are of no report."""
-    return {"audio": next((name for name in SOUNDS if name in frame.columns), False)}
+    return {"audio": next(iter(list_sound_columns(frame)), False)}

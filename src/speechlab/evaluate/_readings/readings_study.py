@@ -137,7 +137,7 @@ def readings(
             _build_answer(counts, count, len(rows)),
             "readings",
             notes=tuple(notes),
-            tables={"lexicon": Lexicon([*existing, *entries]).frame().rename(columns={"spoken": "spelling"})},
+            tables={"lexicon": Lexicon([*existing, *entries]).frame()},
             columns={"text": "text", "language": "language"},
             shown=ShownRows(options={"columns": [name for name in _COLUMNS if name != "language"]}),
             record=build_record("readings", store, voice=chosen.short_name, words=words),

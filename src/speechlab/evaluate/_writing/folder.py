@@ -28,6 +28,7 @@ from speechlab.evaluate._writing.recordings import (
     SOUNDS,
     UNSAFE,
     copy_recordings,
+    list_sound_columns,
     replace_with_copies,
     resolve_recording_paths,
 )
@@ -117,11 +118,9 @@ def _write_files(
 ) -> set[str]:
     """Write a report to the draft of its folder; return the names of its tables and figures."""
     written = set()
-    own = (
-        report.table if any(name in report.table.columns for name in SOUNDS) else report.tables.get("sounds")
-    )
+    own = report.table if list_sound_columns(report.table) else report.tables.get("sounds")
     recordings = report.table if own is None else own
-    names_of_sounds = [name for name in SOUNDS if name in recordings.columns]
+    names_of_sounds = list_sound_columns(recordings)
     copies = {name: copy_recordings(recordings, path, draft, name, left) for name in names_of_sounds}
     frames = {_NAMES.get(name, name): getattr(report, name) for name in _FRAMES} | dict(report.tables)
     for name, frame in frames.items():

@@ -23,7 +23,7 @@ from speechlab.evaluate._made import NO_SPEAKER, RECOMPUTABLE, SCORING
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import MANY_ROWS, SHOWN_ROWS, Contents, ShownRows, to_findings
 from speechlab.evaluate._writing.record import describe_failures
-from speechlab.evaluate._writing.recordings import SOUNDS
+from speechlab.evaluate._writing.recordings import list_sound_columns
 
 if TYPE_CHECKING:
     from speechlab.evaluate._writing.columns import RowFinder
@@ -242,9 +242,9 @@ def to_embedded_json(report: Contents, figures: Mapping[str, tuple[bytes, bytes]
     by_study = {"listening": frozenset[str](), "round_trip": SCORING, "voices": SCORING, "speech": SCORING}
     follows = by_study.get(report.study, RECOMPUTABLE)
     sounds = [
-        name
-        for name in dict.fromkeys([*SOUNDS, report.columns.get("audio", "audio")])
-        if name in report.table or name in report.tables.get("sounds", ())
+        *list_sound_columns(report.table),
+        *list_sound_columns(report.tables.get("sounds", pd.DataFrame())),
+        *filter(None, [report.columns.get("audio")]),
     ]
     left_out = follows.union(sounds)  # the page has its own sounds
     rows = {"now", "earlier"} if report.study == "changes" else {"table"}

@@ -20,8 +20,30 @@ from speechlab.remote import find_file_name, hide_secrets, is_remote, locate_fil
 # Columns of recordings, and folders of their copies.
 SOUNDS = ("audio", "spoken")
 UNSAFE = re.compile(r"[^\w.-]+")
+_SOUND_FILE = re.compile(
+    r".*\.(aac|aiff?|flac|m4a|mp3|oga|ogg|opus|pcm|raw|wave?|webm|wma)", re.IGNORECASE | re.DOTALL
+)
 # Maximum length of a recording's name without its suffix; file systems allow 255 in all.
 _MAX_NAME_BYTES = 120
+
+
+def list_sound_columns(table: pd.DataFrame) -> list[str]:
+    """Return the columns of recordings; one that has texts, of which none names a recording, is none."""
+    return [name for name in SOUNDS if name in table.columns and not _has_texts_alone(table[name])]
+
+
+def _has_texts_alone(column: pd.Series[Any]) -> bool:
+    cells = [cell for cell in column if not is_missing(cell)]
+    return bool(cells) and not any(map(_is_recording, cells))
+
+
+def _is_recording(cell: object) -> bool:
+    if not isinstance(cell, str):
+        return True
+    try:
+        return is_remote(cell) or bool(_SOUND_FILE.fullmatch(cell)) or expand_user_path(cell).is_file()
+    except (OSError, ValueError, SpeechLabError):  # too long for a name, or a NUL
+        return False
 
 
 def copy_recordings(
@@ -121,7 +143,7 @@ def replace_with_copies(
         for name in places
         for cell, place in zip(table[name], places[name], strict=True)
     }
-    for name in set(SOUNDS) & set(frame.columns):
+    for name in list_sound_columns(frame):
         cells: list[Any] = [copies.get(_to_recording_key(cell)) for cell in frame[name]]
         frame = frame.assign(**{name: cells})
     copied = places.get(SOUNDS[0])
@@ -140,6 +162,9 @@ def resolve_recording_paths(frame: pd.DataFrame, folder: Path, outside: list[str
     """
     for column in set(SOUNDS) & set(frame.columns):
         cells: list[Any] = frame[column].tolist()
+        copies = any(isinstance(cell, str) and cell.startswith(f"{column}/") for cell in cells)
+        if not copies and _has_texts_alone(frame[column]):
+            continue
         for number, cell in enumerate(cells):
             if isinstance(cell, str):
                 path = find_path_inside(folder, cell)

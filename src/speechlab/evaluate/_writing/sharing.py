@@ -20,7 +20,7 @@ from speechlab.audio import detect_format, to_clip
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._writing.contents import Contents
 from speechlab.evaluate._writing.folder import build_write_error, write_parquet
-from speechlab.evaluate._writing.recordings import SOUNDS
+from speechlab.evaluate._writing.recordings import list_sound_columns
 from speechlab.remote import find_file_name, locate_file
 
 if TYPE_CHECKING:
@@ -201,8 +201,7 @@ def collect_metrics(summary: pd.DataFrame) -> dict[str, float]:
 
 def _write_worst_clips(table: pd.DataFrame, place: Path, count: int) -> list[tuple[str, Path, str]]:
     """Rows with their sound as WAV, the worst first: a name, the file, and its texts."""
-    column = next((name for name in SOUNDS if name in table.columns), None)
-    if column is None:
+    if not (columns := list_sound_columns(table)):
         return []
     worst = table.sort_values("error_rate", ascending=False) if "error_rate" in table.columns else table
     sounds: list[tuple[str, Path, str]] = []
@@ -210,7 +209,7 @@ def _write_worst_clips(table: pd.DataFrame, place: Path, count: int) -> list[tup
         if len(sounds) >= count:
             break
         try:
-            clip = to_clip(row[column])
+            clip = to_clip(row[columns[0]])
         except (SpeechLabError, OSError, TypeError, ValueError):
             continue
         path = clip.save(place / f"row-{len(sounds) + 1}.wav")
@@ -226,10 +225,10 @@ def _write_rows_as_parquet(table: pd.DataFrame, file: Path) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
-    columns, features = {}, {}
+    columns, features, sounds = {}, {}, list_sound_columns(table)
     for name in map(str, table.columns):
         cells = table[name]
-        if name in SOUNDS:
+        if name in sounds:
             kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
             columns[name] = pa.array([_to_audio_cell(cell) for cell in cells], kind)
             features[name] = {"_type": "Audio"}
