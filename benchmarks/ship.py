@@ -3,7 +3,7 @@
 Two staged voices have faults at a known rate: they lose, repeat and misread words, are cut off, clipped, silent, too
 slow, and speak with another pitch. A recognizer errs in one of twenty recordings. For `--part bound`, batches have
 wrong lines that no check found, and samples of them are heard without an error. For `--part readings`, a voice
-misreads 100 Japanese words.
+misreads 100 Japanese words. `--part words` has the errors of the times of words (`words.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+from words import measure_words
 
 import speechlab as sl
 from speechlab.text import find_on_reading, split_morphemes
@@ -245,6 +246,7 @@ PARTS = {
     "readings": lambda options: measure_readings(options.slips, options.seed),
     "check": lambda options: measure_check(options.lines, options.seed),
     "bound": lambda options: measure_bound(options.studies),
+    "words": lambda options: measure_words(long=options.long),
 }
 
 
@@ -256,6 +258,7 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--slips", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--long", action="store_true", help="words: also ten minutes in one recording")
     options = parser.parse_args()
     for part in options.part or PARTS:
         PARTS[part](options)

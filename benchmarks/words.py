@@ -1,7 +1,6 @@
 """Errors of the times of words (``sl.align``) on known edges, and the seconds of one core for each second of sound.
 
-    python benchmarks/words.py            # all sets
-    python benchmarks/words.py --long     # and ten minutes of speech in one recording
+It is the part ``words`` of ``ship.py``; with ``--long`` also of ten minutes of speech in one recording.
 
 Sentences of single words have a known edge between any two: each word is spoken alone, its silence cut, and the words
 are joined. Of whole sentences the engines tell the times: OpenJTalk the length of each label, hibari the frames of
@@ -12,7 +11,6 @@ the package only the edges at their joins are known. The constants of the alignm
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -224,13 +222,8 @@ def join_long(spoken: list[Spoken], separator: str, seconds: float) -> Spoken:
     return Spoken(np.concatenate(parts), separator.join(texts), starts, ends)
 
 
-def main() -> None:
+def measure_words(*, long: bool) -> None:
     """Measure all sets."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--long", action="store_true", help="also ten minutes in one recording")
-    options = parser.parse_args()
     sl.align(
         sl.AudioClip(speak_single_words("hibari", "heart", ["hello there"], " ")[0].sound, RATE),
         "hello there",
@@ -254,13 +247,9 @@ def main() -> None:
             "ja",
         ),
     ]
-    if options.long:
+    if long:
         reached += [
             measure("English, ten minutes", [join_long(told["en"], " ", 600)], "en"),
             measure("Japanese, ten minutes", [join_long(told["ja"], "", 600)], "ja"),
         ]
     print(f"{sum(reached)} of {len(reached)} sets reach the goals")
-
-
-if __name__ == "__main__":
-    main()

@@ -93,6 +93,22 @@ def test_each_fault_is_found_named_and_taken_again_and_nothing_is_paid_twice(sto
     pd.testing.assert_frame_equal(again[columns], made[columns])
 
 
+def test_another_language_is_found_by_a_recognizer_that_is_not_told_one(store):
+    stage = Stage({TEXTS[0]: "lose"}, misheard=set(TEXTS[1].replace(",", "").split()))
+
+    def identify(clip, language=None):
+        text = stage.recognize(clip)
+        return {"text": text, "language": language or ("ja" if "garbage" in text else "en")}
+
+    stage.ear = system("identifying", transcribe=identify, version="1")
+    made = stage.make(store, takes=2)
+    assert made["check"].tolist() == ["ready", "faulty", *["ready"] * 10]
+    assert made["why"][1].startswith("it is recognized as Japanese; ")
+    assert made["transcript"][1] == "garbage garbage garbage"
+    # twelve lines, two again with silence around them, one without a language; then a take of each of these two
+    assert stage.heard == 12 + 2 + 1 + 2 + 2
+
+
 def test_what_is_misheard_in_every_take_is_set_apart_and_what_stays_wrong_is_faulty(store):
     stage = Stage({TEXTS[0]: "lose", TEXTS[1]: "clip"}, always=True, misheard={"ladder"})
     made = stage.make(store, takes=4)

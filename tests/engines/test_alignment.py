@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +12,7 @@ import pytest
 import speechlab as sl
 from speechlab.engines._recognition.aligned_windows import divide_text
 from speechlab.engines._recognition.timed_words import find_words
-from speechlab.engines._recognition.word_times import move_to_pauses
+from speechlab.engines._recognition.word_times import AlignedWord, move_to_pauses
 from speechlab.errors import EngineError, InvalidRequestError
 
 WORDS = ["many", "students", "walk", "to", "school", "along", "the", "river"]
@@ -152,6 +155,44 @@ def test_windows_of_a_long_recording_have_their_part_of_the_text(text, language,
     if language == "ja":
         pytest.importorskip("sudachipy")
     assert divide_text(text, find_words(text, language), recognized, language) == cuts
+
+
+def test_threads_take_turns_at_one_model_and_a_bar_counts_recordings(monkeypatch):
+    """A staged recognizer, which two threads may not use at once."""
+    at_once, most, bars = [], [], []
+
+    class Recognizer:
+        def load(self):
+            pass
+
+        def align(self, samples, text, places, language):
+            at_once.append(1)
+            most.append(len(at_once))
+            time.sleep(0.005)
+            at_once.pop()
+            return [AlignedWord(0.0, 0.1, 0.9) for _ in places]
+
+    class Bar:
+        def __init__(self, total, *_, **__):
+            bars.append([total])
+
+        def update(self):
+            bars[-1].append(1)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr("speechlab.engines._align.open_bar", Bar)
+    clip = sl.AudioClip(np.zeros(RATE, dtype=np.float32), RATE)
+
+    def align(progress):
+        how = {"language": "en", "recognizer": Recognizer(), "progress": progress}
+        return len(sl.align([clip] * 4, ["one two"] * 4, **how))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(align, [True, False, True])) == [8, 8, 8]
+    assert max(most) == 1
+    assert bars == [[4, 1, 1, 1, 1]] * 2
 
 
 def test_a_pause_is_between_two_words_alone():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -16,6 +17,7 @@ from speechlab.audio import to_clip
 from speechlab.engines._recognition.decoding import SAMPLE_RATE
 from speechlab.engines._recognition.timed_words import TimedUnit, find_words
 from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.notebook import open_bar
 from speechlab.text import guess_language, parse_primary_language
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ _COLUMNS = ["word", "start", "end", "confidence"]
 # most 0.026, right ones at least 0.2, but for one of 56 that the recognizer misreads.
 _DOUBTFUL, _LEAST = 0.03, 1e-4
 
+_BAR_DELAY_S = 2.0
+# Threads take turns: the model is loaded once, and a recording has all processors.
+_turn = Lock()
+
 
 def align(
     audio: Any,
@@ -34,6 +40,7 @@ def align(
     language: str | None = None,
     unit: TimedUnit | None = None,
     recognizer: WhisperEngine | None = None,
+    progress: bool = True,
 ) -> pd.DataFrame:
     """Find the times of the words of a known text in its recording.
 
@@ -48,6 +55,7 @@ def align(
         unit: ``"word"``, or ``"char"`` for characters; by default words, and characters in Chinese and other
             languages without spaces. Signs belong to the word beside them.
         recognizer: Another Whisper of :func:`create`, such as of another size.
+        progress: Whether a terminal or notebook has a bar for several recordings that take more than two seconds.
 
     Returns:
         A row for each word: ``word``, ``start`` and ``end`` in seconds, in order, and ``confidence``, 0 to 1. Of
@@ -72,9 +80,16 @@ def align(
         table = _align_one(engine, audio, text, language, unit)
         _warn_of_doubts(table.assign(row=0), 1)
         return table
-    engine.load()  # without the model, no row can be aligned
-    columns = ["row", "file", *_COLUMNS, "error"]
-    tables = [_align_row(engine, number, row, unit) for number, row in enumerate(rows)]
+    with _turn:
+        engine.load()  # without the model, no row can be aligned
+    columns, tables = ["row", "file", *_COLUMNS, "error"], []
+    bar = open_bar(len(rows), "align", "recording", delay=_BAR_DELAY_S, leave=False) if progress else None
+    for number, row in enumerate(rows):
+        tables.append(_align_row(engine, number, row, unit))
+        if bar is not None:
+            bar.update()
+    if bar is not None:
+        bar.close()
     table = pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
     if failed := table["row"][table["error"] != ""].nunique():
         message = f"{failed} of {len(rows)} recordings could not be aligned; the column error says why"
@@ -141,7 +156,9 @@ def _align_one(
         message = f"the language of {text!r:.60} is not clear; give language=, such as 'en' or 'de'"
         raise InvalidRequestError(message, parameter="language")
     clip = to_clip(audio)
-    aligned = engine.align(clip.to_mono().resample(SAMPLE_RATE).samples.ravel(), text, places, code)
+    samples = clip.to_mono().resample(SAMPLE_RATE).samples.ravel()
+    with _turn:
+        aligned = engine.align(samples, text, places, code)
     ends = [min(word.end, clip.duration_s) for word in aligned]
     rows = [
         (text[first:last], round(min(word.start, end), 4), round(end, 4), round(word.confidence, 4))

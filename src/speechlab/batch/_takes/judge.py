@@ -18,6 +18,7 @@ from speechlab.batch._run.progress import show_progress
 from speechlab.batch._table.failures import suppress_failure_warnings
 from speechlab.batch._takes.sounds import Centers, measure_sound
 from speechlab.batch._takes.words import count_faulty_characters, find_word_faults
+from speechlab.contract import Language
 from speechlab.errors import SpeechLabError
 from speechlab.text import get_language_name, parse_primary_language
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 # Silence around a recording that is recognized once more, in seconds.
 _PADDING_S = 0.3
+# Share of a text that is recognized as something else before the recognizer is asked for the language.
+_MOSTLY_WRONG = 0.5
 # Seconds of measuring before a bar shows it.
 _BAR_DELAY_S = 2.0
 _HYPOTHESIS = ("hypothesis", "hypothesis_language", "status", "error")
@@ -58,33 +61,45 @@ class Judge:
                 sounds.append(measure_sound(take.audio, line.text, line.language, take.voice))
                 advance()
         self._centers = self._centers or Centers(sounds)
-        heard = self._recognize([take.audio for _, take in spoken], [line for line, _ in spoken])
+        heard = self._recognize([take.audio for _, take in spoken], [line.language for line, _ in spoken])
         judged = [
-            replace(
-                self._judge_words(line, take, row),
-                faults=self._centers.find_faults(sound) + _find_wrong_language(line, row),
-            )
+            replace(self._judge_words(line, take, row), faults=self._centers.find_faults(sound))
             for (line, take), row, sound in zip(spoken, heard, sounds, strict=True)
         ]
-        return self._recognize_again(spoken, judged)
+        return self._find_wrong_languages(spoken, self._recognize_again(spoken, judged))
 
     def _recognize_again(self, spoken: Sequence[SpokenTake], judged: list[LineTake]) -> list[LineTake]:
         """Recognize once more what has nothing wrong but words, with silence around it: a recognizer slips, too."""
         doubtful = [at for at, take in enumerate(judged) if take.words and not take.faults]
         lines = [spoken[at].line for at in doubtful]
-        heard = self._recognize([_pad_with_silence(judged[at].audio) for at in doubtful], lines)
+        sounds = [_pad_with_silence(judged[at].audio) for at in doubtful]
+        heard = self._recognize(sounds, [line.language for line in lines])
         for at, line, row in zip(doubtful, lines, heard, strict=True):
             again = self._judge_words(line, judged[at], row)
             if not again.unjudged and _is_better(again, judged[at]):
                 judged[at] = again
         return judged
 
-    def _recognize(self, recordings: Sequence[Any], lines: Sequence[ScriptLine]) -> list[dict[Any, Any]]:
+    def _find_wrong_languages(self, spoken: Sequence[SpokenTake], judged: list[LineTake]) -> list[LineTake]:
+        """Have the recognizer identify the language of what is mostly wrong: told a language, it hears that one."""
+        doubtful = [
+            at
+            for at, take in enumerate(judged)
+            if spoken[at].line.language in set(Language)  # those that a service identifies
+            and _count_replaced(take) > _MOSTLY_WRONG * len(spoken[at].line.text)
+        ]
+        heard = self._recognize([judged[at].audio for at in doubtful], [None] * len(doubtful))
+        for at, row in zip(doubtful, heard, strict=True):
+            code = row["hypothesis_language"]
+            if not is_missing(code) and parse_primary_language(code) != spoken[at].line.language:
+                fault = f"it is recognized as {get_language_name(str(code))}"
+                judged[at] = replace(judged[at], faults=(*judged[at].faults, fault))
+        return judged
+
+    def _recognize(self, recordings: Sequence[Any], languages: Sequence[str | None]) -> list[dict[Any, Any]]:
         if not recordings:
             return []
-        frame = pd.DataFrame(
-            {"audio": recordings, "language": [line.language for line in lines]}, dtype=object
-        )
+        frame = pd.DataFrame({"audio": recordings, "language": languages}, dtype=object)
         options = {**self._calling, "audio": "audio", "language": Column("language")}
         with suppress_failure_warnings():  # the rows say that they could not be judged
             table = process_table(self._recognizer, TranscriptionStep, frame, options)
@@ -104,12 +119,8 @@ def _is_better(take: LineTake, other: LineTake) -> bool:
     return count_faulty_characters(take.words) < count_faulty_characters(other.words)
 
 
-def _find_wrong_language(line: ScriptLine, row: Mapping[Any, Any]) -> tuple[str, ...]:
-    """Return the fault of a take that the recognizer hears as another language."""
-    code = row["hypothesis_language"]
-    if line.language is None or is_missing(code) or parse_primary_language(code) == line.language:
-        return ()
-    return (f"it is recognized as {get_language_name(str(code))}",)
+def _count_replaced(take: LineTake) -> int:
+    return sum(len(fault.reference) for fault in take.words if fault.hypothesis.strip())
 
 
 def _pad_with_silence(recording: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 The decoder attends to a token from about the middle of the one before it on, at any speed of speech. So an edge is
 later than the alignment says by nearly half of the token's step, and a small shift. Shares and shifts were estimated
-on other sentences than those of ``benchmarks/words.py``.
+on other sentences than those of ``benchmarks/ship.py``.
 """
 
 from __future__ import annotations
