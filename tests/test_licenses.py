@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import re
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
-PACKAGES = Path(__file__).parents[1] / "docs" / "packages.csv"
+ROOT = Path(__file__).parents[1]
+PACKAGES = ROOT / "docs" / "packages.csv"
 
 
 def canonical(name: str) -> str:
@@ -45,3 +47,17 @@ def test_every_package_is_listed(extra):
     packages = brought_along(extra)
     assert len(packages) > 20
     assert not packages - listed
+
+
+def test_the_locks_pin_all_that_is_asked_for():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    wanted = {"quickstart": [*project["dependencies"], *extras["toolkit"], *extras["local"], *extras["lab"]]}
+    wanted["dev"] = [*wanted["quickstart"], *extras["formats"], *extras["dask"]]
+    for name, texts in wanted.items():
+        lines = (ROOT / "tools" / "locks" / f"{name}.txt").read_text().splitlines()
+        pins = [Requirement(line) for line in lines]
+        for asked in map(Requirement, texts):
+            found = [pin for pin in pins if canonical(pin.name) == canonical(asked.name)]
+            assert found or asked.name == "speechlab", f"{name}: {asked}"
+            assert all(asked.specifier.contains(next(iter(pin.specifier)).version) for pin in found)
