@@ -659,20 +659,74 @@ def clear(_: Random, frame: pd.DataFrame) -> pd.DataFrame:
 
 def of_no_worse(make: Callable[[Random], np.ndarray], blocks: np.ndarray | None = None) -> Line:
     """A system that has just the margin more errors, 1 in 100 words, is called no worse; and one that is equal."""
-    from speechlab.evaluate._advice.no_worse import compute_no_worse_p
+    from speechlab.evaluate._advice.no_worse import Losses, compute_no_worse_p
 
     def run(seeds: range) -> Iterator[Found]:
         for seed in seeds:
             one, same, worse = make(np.random.default_rng(seed)).astype(float)
             found = {}
-            for name, other in (("no worse", worse), ("(power: no worse, of equal systems)", same)):
+            for name, other in ((NO_WORSE, worse), (POWER, same)):
                 sums = np.column_stack([other - one, np.full(len(one), 30.0)])
                 if blocks is not None:
                     sums = np.column_stack([np.bincount(blocks, column) for column in sums.T])
-                found[name] = compute_no_worse_p(sums[:, 0], sums[:, 1], 0.01, 30) < 0.05
+                found[name] = compute_no_worse_p(Losses(sums[:, 0], sums[:, 1], 30), 0.01) < 0.05
             yield found
 
     return run
+
+
+NO_WORSE, POWER = "no worse", "(power: no worse, of equal systems)"
+
+
+def of_no_worse_translators(n: int, deviation: float = 0.0, *, wholly: bool = False) -> Line:
+    """A translator whose chrF lies just the margin, 1 point, below another's is called no worse; and an equal one."""
+    from speechlab.evaluate._advice.no_worse import Losses, compute_no_worse_p
+    from speechlab.metrics._translation.paired import compute_pseudo_values
+
+    def run(seeds: range) -> Iterator[Found]:
+        systems, compute = translators_at_margin(deviation, wholly=wholly)
+        for seed in seeds:
+            drawn = np.random.default_rng(seed).integers(len(systems[0]), size=n)
+            one, same, worse = (compute_pseudo_values(figures[drawn], compute) for figures in systems)
+            found = {}
+            for name, other in ((NO_WORSE, worse), (POWER, same)):
+                losses = Losses((one - other) / 100, np.ones(n), 1.0, one.mean() / 100, "chrF")
+                found[name] = compute_no_worse_p(losses, 0.01) < 0.05
+            yield found
+
+    return run
+
+
+def translators_at_margin(deviation: float, *, wholly: bool) -> tuple[list[np.ndarray], Any]:
+    """The figures of 2,000 texts of chrF 70 by two equal systems, and by one that lies 1 point below the first."""
+    from speechlab.metrics._translation.texts import Translations
+    from speechlab.metrics._translation.translation_metrics import build_metrics, compute_measures
+
+    random = np.random.default_rng(0)
+    letters = [*"abcdefghijklmnop"]
+    words = np.array(["".join(random.choice(letters, size)) for size in range(2, 9) for _ in range(40)])
+    said = random.choice(words, (2_000, 12))
+
+    def spoil(texts: np.ndarray, rate: float) -> np.ndarray:
+        rates = (rate * np.exp(random.normal(0, deviation, len(texts)))).clip(0, 1)
+        return np.where(random.random(texts.shape) < rates[:, None], random.choice(words, texts.shape), texts)
+
+    one, same, worse = (spoil(said, 0.3) for _ in range(3))
+    made = {"one": one, "same": same, "worse": worse, "spoilt": worse[:, :0] if wholly else spoil(worse, 0.2)}
+    texts = Translations(
+        [[text] for text in map(" ".join, said)],
+        {name: [*map(" ".join, rows)] for name, rows in made.items()},
+        sources=None,
+        rows=None,
+    )
+    metric = build_metrics(["chrf"], "13a", None, single=False)
+    figures = {name: compute_measures(metric, None, texts, name)["chrf"] for name in made}
+    compute = figures["one"].compute
+    one, same, worse, spoilt = (found.statistics for found in figures.values())
+    least = compute(one.sum(0).tolist()) - 1
+    below = [compute(row) for row in (worse.sum(0) + np.cumsum(spoilt - worse, axis=0)).tolist()]
+    count = int(np.argmax(np.array(below) <= least)) + 1
+    return [one, same, np.concatenate([spoilt[:count], worse[count:]])], compute
 
 
 def at_margin(random: Random, n: int, deviation: float = 0.0, blocks: np.ndarray | None = None) -> np.ndarray:
@@ -823,6 +877,15 @@ LINES: dict[str, Line] = {
     "no worse, 20 speakers of 5 utterances": of_no_worse(
         lambda random: at_margin(random, 0, 0.5, MANY), MANY
     ),
+    **{
+        f"no worse, translations of {n} texts, {name}": of_no_worse_translators(n, deviation, wholly=wholly)
+        for n in (20, 100, 500)
+        for name, deviation, wholly in (
+            ("words wrong one by one", 0.0, False),
+            ("that suit the systems differently (sd 0.6)", 0.6, False),
+            ("some wholly wrong", 0.0, True),
+        )
+    },
     "audit, 6 equal systems, 600 wrong references": of_audit(6, 600, 0.03),
     **{
         f"audit, a system has {follows:.0%} of 600 wrong references, 5 others 3%": of_audit(6, 600, follows)

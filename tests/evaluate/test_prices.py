@@ -162,6 +162,56 @@ def test_translations_cost_by_the_characters_of_their_texts(tmp_path):
     assert evaluate.verify(report.save(tmp_path / "report")).answer.endswith("all equal.")
 
 
+def translate(count=40, cheap=0.05, **options):
+    """A study of two planted translators, the second at a third of the price."""
+    frame = plant(count, dear=spoil(0.05), cheap=spoil(cheap)).drop(columns="language")
+    texts = [f"Satz {row}" for row in range(count)]
+    frame = frame.rename(columns={"text": "reference"}).assign(text=texts, source_lang="de", target_lang="en")
+    prices = {name: Price(per_million_characters=cost) for name, cost in (("dear", 30.0), ("cheap", 10.0))}
+    options = {"hypotheses": ["dear", "cheap"], "prices": prices, "margin": 10, "progress": False} | options
+    return evaluate.translation(None, options.pop("change", lambda rows: rows)(frame), **options)
+
+
+def test_a_cheaper_translator_that_is_no_worse_is_advised(tmp_path):
+    report = translate()
+    assert report.answer == (
+        "Take cheap. It is at most 10 points of chrF below dear (95%), at a third of the price."
+    )
+    (row,) = report.tables["no_worse"].to_dict("records")
+    (difference,) = report.differences.to_dict("records")
+    assert row["difference"] == pytest.approx(-difference["difference"] / 100, abs=0.001)
+    assert row["p_holm"] == pytest.approx(2 * row["p"])
+    assert (row["unit"], row["blocks"], row["margin"]) == ("chrF", 40, 0.1)
+    assert "jackknife" in str(report.methods())
+    assert evaluate.verify(report.save(tmp_path / "page.html")).answer.endswith("all equal.")
+
+
+def test_a_translator_is_not_called_no_worse_without_evidence():
+    worse = translate(cheap=0.3)
+    assert worse.conclusion.text == "Take dear."
+    assert "cheap, at a third of the price, is not shown to be at most 10 points" in str(worse.findings[-1])
+    twice = translate(20, change=lambda rows: pd.concat([rows] * 2))  # repeats are no evidence
+    assert twice.tables["no_worse"]["blocks"].tolist() == [20]
+    untested = {
+        "19 blocks, and it takes 20": translate(19),
+        "there is no reference": translate(20, reference=None),
+        "nobody could lose more than the margin": translate(20, margin=99),
+    }
+    with pytest.warns(UserWarning, match="failed"):
+        failed = translate(20, change=lambda rows: rows.assign(cheap=rows["cheap"].mask(rows.index == 3)))
+    for why, report in {**untested, "cheap failed on 1 of 20": failed}.items():
+        assert report.tables["no_worse"]["untested"].tolist() == [why]
+        assert "at most" not in report.conclusion.text
+
+
+def test_a_cheaper_translator_that_loses_terms_is_not_advised():
+    terms = {f"Satz {row}": f"{row + 100}" for row in range(40)}
+    drop = lambda rows: rows.assign(cheap=rows["cheap"].str.replace(r" \S+$", "", regex=True))  # noqa: E731
+    report = translate(glossary=terms, change=drop)
+    assert report.tables["no_worse"]["no_worse"].tolist() == [True]
+    assert not report.answer.startswith("Take cheap")
+
+
 @pytest.fixture(scope="module")
 def speakers():
     """Two services that speak alike, each text in a length of its own; their recognizer knows it, and slips once."""

@@ -53,6 +53,7 @@ from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._timed.words import WordTimes, word_times
 from speechlab.metrics._translation.glossary import glossary_terms
 from speechlab.metrics._translation.paired import compare_translations
+from speechlab.metrics._translation.paired import compute_chrf_pseudo_values as compute_chrf_pseudo_values
 from speechlab.metrics._translation.scores import TranslationScore, score_translations
 
 __all__ = [

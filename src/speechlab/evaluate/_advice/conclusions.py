@@ -57,7 +57,7 @@ def _describe_certainty(language: str, advice: Advice, *, is_full: bool) -> str:
     remarks = () if is_told or not advice.lead.verb else advice.lead.remarks[:1]
     clauses = [*([str(advice.lead)] if is_full else remarks), *advice.clauses]
     words = join_fitting_clauses(clauses, LINE_WORDS - len(language.split())).rstrip(".")
-    return f"{quote_name(advice.name)} {words[3:]}" if words.startswith("it makes ") else words
+    return f"{quote_name(advice.name)} {words[3:]}" if words.startswith(("it makes ", "it is ")) else words
 
 
 def _join_leads(decided: Mapping[str, Advice], *, is_brief: bool = False) -> str:

@@ -1,19 +1,21 @@
 """Cheaper systems that are no worse than a dearer one: tests of non-inferiority within a margin.
 
-A cheaper system is *no worse* if its error rate exceeds the dearer one's by less than the margin, beyond chance. The
-test is Student's t of the blocks' errors beyond the margin, corrected for their skewness (P. Hall, On the removal of
-skewness by transformation, 1992). As in the bootstrap's intervals, a third of one more utterance, which the cheaper
-system alone has wholly wrong, counts with the sample: what seldom happens may be missing in it.
+A cheaper system is *no worse* if its error rate exceeds the dearer one's by less than the margin, or its chrF lies below
+the other's by less, beyond chance. The test is Student's t of what it loses in each block beyond the margin, corrected
+for skewness (P. Hall, On the removal of skewness by transformation, 1992). As in the bootstrap's intervals, a third of
+one more utterance, which the cheaper system alone has wholly wrong, counts with the sample: what seldom happens may be
+missing in it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import permutations
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from speechlab.evaluate._advice.advice import Lead
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._writing.columns import describe_p_value
 from speechlab.evaluate._writing.contents import Finding
-from speechlab.evaluate._writing.differences import ENOUGH, format_needed
+from speechlab.evaluate._writing.differences import CHRF, ENOUGH, format_needed
 from speechlab.evaluate._writing.sentences import quote_name
 from speechlab.metrics import compute_student_p, holm
 
@@ -59,22 +61,45 @@ COLUMNS = {
 }
 
 
-def compute_no_worse_p(
-    differences: NDArray[np.float64], lengths: NDArray[np.float64], margin: float, row_length: float
-) -> float:
-    """Return the one-sided p-value of the hypothesis that one system has ``margin`` more errors per token, or worse.
+class Losses(NamedTuple):
+    """What a cheaper system loses to a dearer one on the rows that both have.
 
-    ``differences`` are its errors beyond the other's in each block, ``lengths`` the blocks' tokens, ``row_length``
-    those of an utterance.
+    Attributes:
+        values: Errors more, or pseudo-values of chrF less, in each block.
+        sizes: The tokens of each block; of chrF, 1.
+        row_size: The mean size of a row.
+        worst: What a wholly wrong row loses for each unit of its size.
+        unit: That of the margin: a unit of text, or chrF.
+        untested: Why there is no test; empty if there is one.
     """
-    statistic = _compute_statistic(differences - margin * lengths, row_length * (1 - margin))
-    tail = compute_student_p(statistic, len(differences) - 1) / 2
+
+    values: NDArray[np.float64]
+    sizes: NDArray[np.float64]
+    row_size: float
+    worst: float = 1.0
+    unit: str = "word"
+    untested: str = ""
+
+
+class Contest(NamedTuple):
+    """The systems of one place, p-values of their differences, and what the second of two loses to the first."""
+
+    names: Sequence[str]
+    p_values: Sequence[float]
+    measure_losses: Callable[[str, str], Losses]
+
+
+def compute_no_worse_p(losses: Losses, margin: float) -> float:
+    """Return the one-sided p-value of the hypothesis that a system loses ``margin`` for each token, or more."""
+    statistic = _compute_statistic(losses, margin)
+    tail = compute_student_p(statistic, len(losses.values) - 1) / 2
     return tail if statistic < 0 else 1 - tail
 
 
-def _compute_statistic(beyond: NDArray[np.float64], unseen: float, times: float = 1.0) -> float:
-    """Return Student's t of errors beyond the margin, each of them ``times`` times, with an unseen utterance."""
-    values = np.append(beyond, unseen)
+def _compute_statistic(losses: Losses, margin: float, times: float = 1.0) -> float:
+    """Return Student's t of losses beyond the margin, each of them ``times`` times, with an unseen utterance."""
+    beyond = losses.values - margin * losses.sizes
+    values = np.append(beyond, losses.row_size * (losses.worst - margin))
     weights = np.append(np.full(len(beyond), times), _UNSEEN_WEIGHT)
     total = float(weights.sum())
     centered = values - float(weights @ values) / total
@@ -86,97 +111,103 @@ def _compute_statistic(beyond: NDArray[np.float64], unseen: float, times: float 
     return math.sqrt(total) * corrected
 
 
-def _count_needed(beyond: NDArray[np.float64], unseen: float, tests: int) -> Any:
+def _count_needed(losses: Losses, margin: float, tests: int) -> Any:
     """Return with how many blocks like these the test would show it in four of five studies; missing if too many."""
     quantiles = NormalDist().inv_cdf(1 - _LEVEL / tests) + NormalDist().inv_cdf(_POWER)
     for times in np.geomspace(0.1, 1_000, 185):  # steps of 5%
-        if _compute_statistic(beyond, unseen, float(times)) < -quantiles:
-            return math.ceil(times * len(beyond))
+        if _compute_statistic(losses, margin, float(times)) < -quantiles:
+            return math.ceil(times * len(losses.values))
     return pd.NA
 
 
-def _compute_bound(
-    differences: NDArray[np.float64], lengths: NDArray[np.float64], row_length: float
-) -> float:
+def _compute_bound(losses: Losses) -> float:
     """Return the smallest margin that the test shows at 5%: the upper end of a one-sided interval of 95%."""
     low, high = -1.0, 1.0
     for _ in range(30):
         middle = (low + high) / 2
-        shown = compute_no_worse_p(differences, lengths, middle, row_length) < _LEVEL
-        low, high = (low, middle) if shown else (middle, high)
+        low, high = (low, middle) if compute_no_worse_p(losses, middle) < _LEVEL else (middle, high)
     return high
 
 
 def compare_with_dearer(
-    evidence: Mapping[Place, AnswerEvidence],
-    scores: Mapping[Place, pd.DataFrame],
-    unit_prices: Mapping[str, float],
-    margin: float,
-    baseline: str = "",
+    contests: Mapping[Place, Contest], unit_prices: Mapping[str, float], margin: float, baseline: str = ""
 ) -> pd.DataFrame:
     """Return of each cheaper system whether it is no worse than a dearer one, or than the one in use.
 
     P-values are corrected by Holm's method, together with those of the differences of the systems.
     """
-    rows, others = [], []
-    for (code, condition), known in evidence.items():
-        names = [name for name in known.order.systems["system"] if name in unit_prices]
-        others += known.order.pairs["p"].dropna().tolist()
+    rows, others, measured = [], [], []
+    for (code, condition), contest in contests.items():
+        names = [name for name in contest.names if name in unit_prices]
+        others += contest.p_values
         for dear, cheap in permutations(names, 2):
             if unit_prices[cheap] < unit_prices[dear] and baseline in {"", dear}:
-                figures = _test_pair(known, scores[code, condition], dear, cheap, margin / 100)
+                losses = contest.measure_losses(dear, cheap)
+                measured.append(losses)
                 ratio = unit_prices[cheap] / unit_prices[dear]
-                rows.append({"language": code, "condition": condition, **figures, "price_ratio": ratio})
+                place = {"language": code, "condition": condition, "a": dear, "b": cheap, "price_ratio": ratio}
+                rows.append({**place, **_test_losses(losses, margin / 100)})
     p_holm = holm([*(row["p"] for row in rows), *others])[: len(rows)]
     tests = len(others) + sum(not row["untested"] for row in rows)
-    for row, p in zip(rows, p_holm, strict=True):
-        beyond, unseen = row.pop("beyond")
-        needed = pd.NA if row["untested"] else _count_needed(beyond, unseen, tests)
+    for row, losses, p in zip(rows, measured, p_holm, strict=True):
+        needed = pd.NA if row["untested"] else _count_needed(losses, margin / 100, tests)
         row |= {"p_holm": p, "no_worse": bool(p < _LEVEL), "needed": needed}
     return pd.DataFrame(rows, columns=[*COLUMNS]).astype(COLUMNS)
 
 
-def _test_pair(
-    known: AnswerEvidence, scores: pd.DataFrame, dear: str, cheap: str, margin: float
-) -> dict[str, Any]:
+def _test_losses(losses: Losses, margin: float) -> dict[str, Any]:
     """Return the figures of a pair; without a test where rows failed, or there are few."""
-    of = scores.assign(system=scores["system"].astype(str))[scores["errors"].notna()]
-    one, other = (
-        of[of["system"] == name].drop_duplicates("recording").set_index("recording") for name in (dear, cheap)
-    )
+    few = f"{format_count(len(losses.values), 'block')}, and it takes {ENOUGH}"
+    untested = losses.untested or (few if len(losses.values) < ENOUGH else "")
+    if not untested and losses.worst <= margin:
+        untested = "nobody could lose more than the margin"
+    return {
+        "blocks": len(losses.values),
+        "difference": float(losses.values.sum() / max(losses.sizes.sum(), 1)),
+        "margin": margin,
+        "unit": losses.unit,
+        "untested": untested,
+        "bound": math.nan if untested else _compute_bound(losses),
+        "p": math.nan if untested else compute_no_worse_p(losses, margin),
+    }
+
+
+def build_contest(known: AnswerEvidence, scores: pd.DataFrame) -> Contest:
+    """Return the systems of an order, with the errors of their scored rows."""
+    by_system = {
+        str(name): rows.drop_duplicates("recording").set_index("recording")
+        for name, rows in scores[scores["errors"].notna()].groupby("system", observed=True)
+    }
+    order = known.order
+    measure = partial(_count_more_errors, known, by_system)
+    return Contest(order.systems["system"].tolist(), order.pairs["p"].dropna().tolist(), measure)
+
+
+def _count_more_errors(
+    known: AnswerEvidence, rows: Mapping[str, pd.DataFrame], dear: str, cheap: str
+) -> Losses:
+    """Return how many errors more the cheaper of two systems makes in each block."""
+    one, other = rows[dear], rows[cheap]
     both = one.index.intersection(other.index)
     one, other = one.loc[both], other.loc[both]
     keys = one[BLOCK].to_numpy() if BLOCK in one.columns else both.to_numpy()
     errors = (other["errors"] - one["errors"]).astype("float64")
     lengths = one["reference_length"].astype("float64")
     sums = pd.DataFrame({"errors": errors, "length": lengths}).groupby(keys).sum().to_numpy()
-    differences, sizes = sums[:, 0], sums[:, 1]
-    figures = {
-        "a": dear,
-        "b": cheap,
-        "blocks": len(sums),
-        "difference": float(errors.sum() / max(lengths.sum(), 1)),
-        "margin": margin,
-        "unit": str(one["unit"].iloc[0]) if len(one) else "word",
-        **dict.fromkeys(("bound", "p"), math.nan),
-        "untested": _explain_untested(known, dear, cheap, len(sums)),
-    }
+    untested = describe_failed_rows((cheap, dear), known.failed, known.counts)
+    if not untested and known.about:
+        untested = f"this is about {known.about} alone"
+    unit = str(one["unit"].iloc[0]) if len(one) else "word"
     row_length = float(lengths.mean()) if len(lengths) else 0.0
-    figures["beyond"] = (differences - margin * sizes, row_length * (1 - margin))
-    if figures["untested"]:
-        return figures
-    p = compute_no_worse_p(differences, sizes, margin, row_length)
-    return figures | {"p": p, "bound": _compute_bound(differences, sizes, row_length)}
+    return Losses(sums[:, 0], sums[:, 1], row_length, unit=unit, untested=untested)
 
 
-def _explain_untested(known: AnswerEvidence, dear: str, cheap: str, blocks: int) -> str:
-    """Return why a pair is not tested; empty if it is."""
-    failed = next((name for name in (cheap, dear) if known.failed.get(name)), None)
-    if failed is not None:
-        return f"{quote_name(failed)} failed on {known.failed[failed]} of {known.counts[failed]}"
-    if known.about:
-        return f"this is about {known.about} alone"
-    return f"{format_count(blocks, 'block')}, and it takes {ENOUGH}" if blocks < ENOUGH else ""
+def describe_failed_rows(names: Sequence[str], failed: Mapping[str, int], counts: Mapping[str, int]) -> str:
+    """Return that the first of some systems that failed on rows did so; empty if none failed."""
+    return next(
+        (f"{quote_name(name)} failed on {failed[name]} of {counts[name]}" for name in names if failed.get(name)),
+        "",
+    )
 
 
 def _describe_price(ratio: float) -> str:
@@ -186,16 +217,20 @@ def _describe_price(ratio: float) -> str:
     return f"at {ratio:.0%} of the price" if ratio >= 0.01 else "at less than a hundredth of the price"
 
 
-def _describe_margin(row: Mapping[Any, Any]) -> str:
-    number = f"{100 * row['margin']:g}"
+def _describe_claim(row: Mapping[Any, Any], *, is_finite: bool = True) -> str:
+    """Return what it is to be no worse, behind the name of the cheaper system: ``makes …``, or ``make …``."""
+    number, dear = f"{100 * row['margin']:g}", quote_name(row["a"])
+    s = "" if number == "1" else "s"
+    if row["unit"] == CHRF:
+        return f"{'is' if is_finite else 'be'} at most {number} point{s} of chrF below {dear}"
     unit = {"word": "words", "char": "characters", "reading": "kana"}.get(str(row["unit"]), "tokens")
-    return f"at most {number} error{'' if number == '1' else 's'} in 100 {unit} more"
+    verb = "makes" if is_finite else "make"
+    return f"{verb} at most {number} error{s} in 100 {unit} more than {dear}"
 
 
 def _describe_no_worse(row: Mapping[Any, Any]) -> str:
     """Return the words for a cheaper system that is no worse, behind its name."""
-    than = quote_name(row["a"])
-    return f"makes {_describe_margin(row)} than {than} (95%), {_describe_price(row['price_ratio'])}"
+    return f"{_describe_claim(row)} (95%), {_describe_price(row['price_ratio'])}"
 
 
 def build_price_findings(tests: pd.DataFrame, label: str = "recording") -> tuple[Finding, ...]:
@@ -210,25 +245,28 @@ def build_price_findings(tests: pd.DataFrame, label: str = "recording") -> tuple
             words = f"Whether {cheap} is no worse than {dear} was not tested: {row['untested']}."
         else:
             p = describe_p_value(row["p_holm"])
-            words = f"{cheap}, {_describe_price(row['price_ratio'])}, is not shown to make {_describe_margin(row)} "
-            words += f"than {dear} ({p})"
+            claim = _describe_claim(row, is_finite=False)
+            words = f"{cheap}, {_describe_price(row['price_ratio'])}, is not shown to {claim} ({p})"
             if not pd.isna(row["needed"]) and row["needed"] > row["blocks"]:
                 needed = format_needed(row["needed"])
                 words += f"; if nothing changes, {needed} {label}s would show it in four of five studies"
             words += "."
         where = ", ".join(filter(None, (str(row["language"]), str(row["condition"]))))
-        place = (str(row["language"]), str(row["condition"]), (str(row["a"]), str(row["b"])))
+        code = str(row["language"]).rpartition(" ")[2]  # of a direction, that of its target
+        place = (code, str(row["condition"]), (str(row["a"]), str(row["b"])))
         findings.append(
             Finding(f"{where}: {words}", *place, numbers, "page" if row["no_worse"] else "method")
         )
     return tuple(findings)
 
 
-def apply_prices(advice: Advice, known: AnswerEvidence, tests: pd.DataFrame, baseline: str = "") -> Advice:
-    """Return the advice on systems, with what it costs less: to take a cheaper system that is no worse."""
+def apply_prices(advice: Advice, tied: Sequence[str], tests: pd.DataFrame, baseline: str = "") -> Advice:
+    """Return the advice on systems, with what it costs less: to take a cheaper system that is no worse.
+
+    Of the systems that are ``tied`` at the top one may be taken that is no worse than all others of them.
+    """
     shown = {(row["a"], row["b"]): row for row in tests[tests["no_worse"]].to_dict("records")}
-    tied = known.order.tied
-    if advice.certainty == "open" and known.runaway is None:
+    if advice.certainty == "open":
         for name in dict.fromkeys(cheap for _, cheap in shown):
             rivals = [baseline] if baseline else [other for other in tied if other != name]
             if name in tied and all((rival, name) in shown for rival in rivals):

@@ -193,7 +193,8 @@ def build_systems_conclusion(
         advice = recommend_system(evidence, calls, "recording", margin, baseline)
         if no_worse is not None:
             tests = no_worse[(no_worse["language"] == code) & (no_worse["condition"] == condition)]
-            advice = apply_prices(advice, evidence, tests, baseline)
+            tied = evidence.order.tied if evidence.runaway is None else ()
+            advice = apply_prices(advice, tied, tests, baseline)
         (here if condition == hardest or not hardest else clean)[format_language(code)] = advice
     if not here:
         why = str(findings[0]) if findings else "No recording was recognized by all systems."

@@ -13,7 +13,7 @@ from speechlab.evaluate._advice.findings import (
     list_output_findings,
     list_wrong_reference_findings,
 )
-from speechlab.evaluate._advice.no_worse import build_price_findings, compare_with_dearer
+from speechlab.evaluate._advice.no_worse import build_contest, build_price_findings, compare_with_dearer
 from speechlab.evaluate._advice.rates import build_rates_conclusion
 from speechlab.evaluate._advice.speech_report import (
     build_speech_report,
@@ -115,7 +115,8 @@ def build_recognition_report(
     claims = {"margin": settings.get("margin", MARGIN), "baseline": settings.get("baseline", "")}
     prices = settings.get("prices", {})
     summary = _add_groups(add_costs(summary, table, {"language": language}, prices, HOURS), order)
-    no_worse = compare_with_dearer(order.evidence, order.scores, compute_unit_prices(summary), **claims)
+    contests = {place: build_contest(known, order.scores[place]) for place, known in order.evidence.items()}
+    no_worse = compare_with_dearer(contests, compute_unit_prices(summary), **claims)
     findings = (*findings, *build_price_findings(no_worse))
     changed = [name for name in _list_conditions(table) if name != AS_RECORDED]
     live = [system.name for system in systems if system.is_streaming]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from speechlab._arguments import is_missing
 from speechlab.display import format_count, format_percent
 from speechlab.evaluate._advice.advice import (
@@ -17,6 +19,7 @@ from speechlab.evaluate._advice.advice import (
 )
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.evidence import list_systems_failing_more
+from speechlab.evaluate._advice.no_worse import apply_prices
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._translation.translation_differences import (
     KEPT_TERMS,
@@ -46,14 +49,20 @@ _TERMS_LOST = 0.05
 
 
 def build_systems_conclusion(
-    differences: pd.DataFrame, table: pd.DataFrame, columns: Columns, margin: float, baseline: str
+    differences: pd.DataFrame,
+    table: pd.DataFrame,
+    columns: Columns,
+    margin: float,
+    baseline: str,
+    no_worse: pd.DataFrame,
 ) -> Conclusion:
     """Return which system to take for each direction, and a line for each on how sure that is."""
     placed, advice = place_texts(table), {}
     for (source, target), group in placed.groupby([columns.source_lang, columns.target_lang], sort=False):
         own = differences[differences["language"] == f"{source} → {target}"]
         choice = _TranslatorChoice(own, group, columns, margin, baseline)
-        found = choice.advise()
+        tests = no_worse[no_worse["language"] == f"{source} → {target}"]
+        found = choice.consider_prices(choice.advise(), tests)
         direction = f"{format_language(str(source))} to {format_language(str(target))}"
         advice[direction] = found.insert_remarks(choice.list_remarks(found))
     return build_choice_conclusion(advice)
@@ -108,6 +117,13 @@ class _TranslatorChoice:
         losers = [name for name, verdict in verdicts.items() if verdict == BETTER]
         rivals = [name for name in self.others if name not in losers]
         return self._advise_on_winner() if not rivals else self._advise_on_open_lead(rivals, losers)
+
+    def consider_prices(self, advice: Advice, tests: pd.DataFrame) -> Advice:
+        """Return the advice with cheaper systems that are no worse, by their chrF and by the terms that they keep."""
+        is_sound = [not self._loses_terms(row["b"], row["a"]) for row in tests.to_dict("records")]
+        verdicts = {name: self._find_verdict(self.best, name) for name in self.others}
+        tied = [self.best, *(name for name, verdict in verdicts.items() if verdict != BETTER)]
+        return apply_prices(advice, tied, tests[np.array(is_sound, dtype=bool)], self.baseline)
 
     def list_remarks(self, advice: Advice) -> list[str]:
         """Return who failed on texts, whose translations came back empty, and who copied the texts."""

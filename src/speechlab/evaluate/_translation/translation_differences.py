@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -120,6 +120,12 @@ def find_common_positions(systems: dict[str, pd.DataFrame], names: Sequence[str]
     return first.sort_values()
 
 
+def group_repeated_texts(sources: Iterable[object]) -> list[str] | None:
+    """Return blocks, in which a repeated text counts as one, so that its translations are swapped together."""
+    folded = [fold_text(str(source)) for source in sources]
+    return None if len(set(folded)) == len(folded) else folded
+
+
 def run_tests(
     systems: dict[str, pd.DataFrame], places: pd.Index[int], measure: str, columns: Columns
 ) -> list[dict[Any, Any]]:
@@ -129,9 +135,7 @@ def run_tests(
     shared = {name: rows.loc[places] for name, rows in systems.items()}
     first = next(iter(shared.values()))
     sources = [str(cell) for cell in first[columns.text]]  # translations that exist may be of no text
-    # A repeated text counts as one text: its translations are swapped together.
-    folded = [fold_text(source) for source in sources]
-    groups = None if len(set(folded)) == len(folded) else folded
+    groups = group_repeated_texts(sources)
     column = "back_translation" if measure == BACK else "translation"
     references = first[columns.reference].tolist() if measure == CHRF else sources
     texts = {name: rows[column].tolist() for name, rows in shared.items()}

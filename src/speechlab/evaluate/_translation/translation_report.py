@@ -10,6 +10,7 @@ from speechlab._pandas import pd
 from speechlab._platform import get_package_version
 from speechlab.display import format_count, join_with_and
 from speechlab.evaluate._advice.choice import MARGIN
+from speechlab.evaluate._advice.no_worse import build_price_findings
 from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_views
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
@@ -21,6 +22,7 @@ from speechlab.evaluate._translation.translation_differences import (
     list_beaten_systems,
 )
 from speechlab.evaluate._translation.translation_measures import Columns, score_corpus
+from speechlab.evaluate._translation.translation_prices import compare_translators_with_dearer
 from speechlab.evaluate._writing.columns import (
     Bar,
     DisplayColumn,
@@ -62,6 +64,8 @@ def build_translation_report(
     calls = build_empty_stream_table() if speed is None else speed
     terms_table = pd.DataFrame() if terms is None else terms
     differences = compare_systems(table, columns)
+    claims = _read_claims(record or {})
+    no_worse = compare_translators_with_dearer(summary, differences, table, columns, *claims)
     scores = [name for name in ("chrf", "back_chrf") if name in summary and summary[name].notna().any()]
     score = next(iter(scores), None)
     keys = [*(["system"] if "system" in summary else []), *columns[2:]]
@@ -85,14 +89,15 @@ def build_translation_report(
         title,
         table,
         summary,
-        build_translation_conclusion(summary, differences, table, columns, record or {}),
+        _build_conclusion(summary, differences, table, columns, claims, no_worse),
         "translation",
-        findings=build_difference_findings(differences),
+        findings=(*build_difference_findings(differences), *build_price_findings(no_worse, "text")),
         notes=tuple(notes),
         differences=differences,
         speed=calls,
         tables={
             "terms": terms_table,
+            **({"no_worse": no_worse} if prices else {}),
             "scores": best_first if score is None else _substitute_common_scores(best_first, score),
         },
         columns=dict(zip(_NAMES._fields, columns, strict=True)),
@@ -103,7 +108,7 @@ def build_translation_report(
         ),
         drawings=tuple(drawings),
         shown=_choose_row_display(table, columns),
-        said=describe_methods(title, *_list_methods(summary, scores, table, calls, differences)),
+        said=describe_methods(title, *_list_methods(summary, scores, table, calls, differences, no_worse)),
         facts={
             "speechlab": get_package_version(),
             "chrF": str(next(iter(signatures), "none")),
@@ -120,6 +125,7 @@ def _list_methods(
     table: pd.DataFrame,
     calls: pd.DataFrame,
     differences: pd.DataFrame,
+    no_worse: pd.DataFrame,
 ) -> list[str]:
     """Return the keys of the methods that apply."""
     methods = {
@@ -131,6 +137,7 @@ def _list_methods(
         "randomization": len(differences),
         "holm": len(differences),
         "paired intervals": differences["low"].notna().any(),
+        **dict.fromkeys(("no worse", "pseudo-values"), no_worse["p"].notna().any()),
     }
     return [name for name, applies in methods.items() if applies]
 
@@ -255,18 +262,23 @@ def _format_direction(
     return f"{row['system']}, {direction}" if row.get("system") else direction
 
 
-def build_translation_conclusion(
+def _read_claims(record: Mapping[str, Any]) -> tuple[float, str]:
+    """Return the margin and the system in use, as the record has them."""
+    settings = record.get("settings", {})
+    return settings.get("margin", MARGIN), settings.get("baseline", "")
+
+
+def _build_conclusion(
     summary: pd.DataFrame,
     differences: pd.DataFrame,
     table: pd.DataFrame,
     columns: Columns,
-    record: Mapping[str, Any],
+    claims: tuple[float, str],
+    no_worse: pd.DataFrame,
 ) -> Conclusion:
     """Return which system to take for each direction; for one system, how close its translations are."""
     if "system" in table.columns and table["system"].nunique() > 1 and len(differences):
-        settings = record.get("settings", {})
-        claims = settings.get("margin", MARGIN), settings.get("baseline", "")
-        return build_systems_conclusion(differences, table, columns, *claims)
+        return build_systems_conclusion(differences, table, columns, *claims, no_worse)
     if not len(summary):
         return Conclusion("Nothing was translated.")
     return _build_scores_conclusion(summary, table, columns)

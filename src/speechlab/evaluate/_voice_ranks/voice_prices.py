@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from speechlab.evaluate._advice.choice import MARGIN
-from speechlab.evaluate._advice.no_worse import build_price_findings, compare_with_dearer
+from speechlab.evaluate._advice.no_worse import build_contest, build_price_findings, compare_with_dearer
 from speechlab.evaluate._advice.speech_report import build_speech_report
 from speechlab.evaluate._speech.costs import CHARACTERS, compute_unit_prices
 from speechlab.evaluate._speech.summary import build_full_voice_names
@@ -27,9 +27,8 @@ def compare_voices_with_dearer(
     systems = summary["system"].astype(str).tolist() if "system" in summary.columns else []
     services = zip(build_full_voice_names(summary).astype(str), systems, strict=False)
     prices = {name: price_of[service] for name, service in services if service in price_of}
-    evidence = {(code, ""): known for code, known in order.evidence.items()}
-    scores = {(code, ""): rows for code, rows in order.scores.items()}
-    return compare_with_dearer(evidence, scores, prices, settings.get("margin", MARGIN))
+    contests = {(code, ""): build_contest(known, order.scores[code]) for code, known in order.evidence.items()}
+    return compare_with_dearer(contests, prices, settings.get("margin", MARGIN))
 
 
 def build_round_trip_report(

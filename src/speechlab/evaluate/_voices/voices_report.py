@@ -74,7 +74,8 @@ def recommend_voices(
         timed = speed[speed["language"] == code].assign(system=lambda rows: rows["voice_name"])
         advice[code] = recommend_system(evidence, timed, margin=margin)
         if no_worse is not None:
-            advice[code] = apply_prices(advice[code], evidence, no_worse[no_worse["language"] == code])
+            tied = evidence.order.tied if evidence.runaway is None else ()
+            advice[code] = apply_prices(advice[code], tied, no_worse[no_worse["language"] == code])
     return dict(sorted(advice.items()))
 
 

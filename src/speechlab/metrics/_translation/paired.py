@@ -220,6 +220,32 @@ def compare_translations(
     return table if test == "randomization" else table.assign(verdict=pd.array([None] * len(table), "string"))
 
 
+def compute_chrf_pseudo_values(
+    references: Sequence[str], systems: Mapping[str, Sequence[str]], groups: Groups = None
+) -> dict[str, NDArray[np.float64]]:
+    """Return of each system the jackknife's pseudo-values of its chrF, whose mean is the score, for each block."""
+    bootstrap = Bootstrap(0.95, 1, 0, groups)
+    texts, bootstrap = _collect_texts_and_blocks(references, systems, bootstrap, None, "", "")
+    metrics = build_metrics(["chrf"], "13a", None, single=False)
+    measures = {
+        str(name): compute_measures(metrics, None, texts, argument)["chrf"]
+        for name, argument in zip(systems, texts.systems, strict=True)
+    }
+    return {
+        name: compute_pseudo_values(bootstrap.sum_blocks(measure.statistics), measure.compute)
+        for name, measure in measures.items()
+    }
+
+
+def compute_pseudo_values(
+    blocks: NDArray[Any], compute: Callable[[list[Any]], float]
+) -> NDArray[np.float64]:
+    """Return the jackknife's pseudo-value of each block, for a score that is computed from sums of their figures."""
+    count, whole = len(blocks), blocks.sum(0)
+    without = np.array([compute(sums) for sums in (whole - blocks).tolist()], dtype=np.float64)
+    return count * compute(whole.tolist()) - (count - 1) * without
+
+
 def _build_test_signature(metric: Any, plain: str, test: str, paired: PairedDraws, groups: object) -> str:
     """Return the signature of sacrebleu, with the number of blocks if there are groups."""
     facts = {"seed": str(paired.seed).lower(), _TESTS[test]: paired.draws}
