@@ -1,10 +1,10 @@
 """Cheaper systems that are no worse than a dearer one: tests of non-inferiority within a margin.
 
-A cheaper system is *no worse* if its error rate exceeds the dearer one's by less than the margin, or its chrF lies below
-the other's by less, beyond chance. The test is Student's t of what it loses in each block beyond the margin, corrected
-for skewness (P. Hall, On the removal of skewness by transformation, 1992). As in the bootstrap's intervals, a third of
-one more utterance, which the cheaper system alone has wholly wrong, counts with the sample: what seldom happens may be
-missing in it.
+A cheaper system is *no worse* if its error rate exceeds the dearer one's by less than the margin, or its chrF lies
+below the other's by less, beyond chance. The test is Student's t of what it loses in each block beyond the margin,
+corrected for skewness (P. Hall, On the removal of skewness by transformation, 1992). As in the intervals of rates, a
+third of one more utterance, which the cheaper system alone has wholly wrong, counts with the sample: what seldom
+happens may be missing in it.
 """
 
 from __future__ import annotations
@@ -136,7 +136,9 @@ def compare_with_dearer(
 
     P-values are corrected by Holm's method, together with those of the differences of the systems.
     """
-    rows, others, measured = [], [], []
+    rows: list[dict[str, Any]] = []
+    others: list[float] = []
+    measured: list[Losses] = []
     for (code, condition), contest in contests.items():
         names = [name for name in contest.names if name in unit_prices]
         others += contest.p_values
@@ -145,7 +147,13 @@ def compare_with_dearer(
                 losses = contest.measure_losses(dear, cheap)
                 measured.append(losses)
                 ratio = unit_prices[cheap] / unit_prices[dear]
-                place = {"language": code, "condition": condition, "a": dear, "b": cheap, "price_ratio": ratio}
+                place = {
+                    "language": code,
+                    "condition": condition,
+                    "a": dear,
+                    "b": cheap,
+                    "price_ratio": ratio,
+                }
                 rows.append({**place, **_test_losses(losses, margin / 100)})
     p_holm = holm([*(row["p"] for row in rows), *others])[: len(rows)]
     tests = len(others) + sum(not row["untested"] for row in rows)
@@ -205,7 +213,11 @@ def _count_more_errors(
 def describe_failed_rows(names: Sequence[str], failed: Mapping[str, int], counts: Mapping[str, int]) -> str:
     """Return that the first of some systems that failed on rows did so; empty if none failed."""
     return next(
-        (f"{quote_name(name)} failed on {failed[name]} of {counts[name]}" for name in names if failed.get(name)),
+        (
+            f"{quote_name(name)} failed on {failed[name]} of {counts[name]}"
+            for name in names
+            if failed.get(name)
+        ),
         "",
     )
 

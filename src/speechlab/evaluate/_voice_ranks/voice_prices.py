@@ -27,7 +27,9 @@ def compare_voices_with_dearer(
     systems = summary["system"].astype(str).tolist() if "system" in summary.columns else []
     services = zip(build_full_voice_names(summary).astype(str), systems, strict=False)
     prices = {name: price_of[service] for name, service in services if service in price_of}
-    contests = {(code, ""): build_contest(known, order.scores[code]) for code, known in order.evidence.items()}
+    contests = {
+        (code, ""): build_contest(known, order.scores[code]) for code, known in order.evidence.items()
+    }
     return compare_with_dearer(contests, prices, settings.get("margin", MARGIN))
 
 

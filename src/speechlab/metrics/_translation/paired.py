@@ -237,9 +237,7 @@ def compute_chrf_pseudo_values(
     }
 
 
-def compute_pseudo_values(
-    blocks: NDArray[Any], compute: Callable[[list[Any]], float]
-) -> NDArray[np.float64]:
+def compute_pseudo_values(blocks: NDArray[Any], compute: Callable[[list[Any]], float]) -> NDArray[np.float64]:
     """Return the jackknife's pseudo-value of each block, for a score that is computed from sums of their figures."""
     count, whole = len(blocks), blocks.sum(0)
     without = np.array([compute(sums) for sums in (whole - blocks).tolist()], dtype=np.float64)
