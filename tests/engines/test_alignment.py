@@ -174,10 +174,11 @@ def test_threads_take_turns_at_one_model_and_a_bar_counts_recordings(monkeypatch
 
     class Bar:
         def __init__(self, total, *_, **__):
-            bars.append([total])
+            self.counts = [total]
+            bars.append(self.counts)
 
         def update(self):
-            bars[-1].append(1)
+            self.counts.append(1)
 
         def close(self):
             pass
