@@ -11,7 +11,9 @@ the package only the edges at their joins are known. The constants of the alignm
 
 from __future__ import annotations
 
+import re
 import time
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -185,6 +187,8 @@ def measure(name: str, spoken: list[Spoken], language: str) -> bool:
     started = time.process_time()
     tables = sl.align(clips, [each.text for each in spoken], language=language)
     worked_s = time.process_time() - started
+    doubted = count_doubts(clips, [each.text for each in spoken], language)
+    wrong = count_doubts(clips, [each.text for each in (*spoken[1:], spoken[0])], language)
     errors = []
     for row, each in enumerate(spoken):
         place = 0
@@ -202,10 +206,20 @@ def measure(name: str, spoken: list[Spoken], language: str) -> bool:
     print(
         f"{name:32} {len(sizes):5} edges  median {1000 * median:3.0f} ms (bias {1000 * np.median(errors):+3.0f})  "
         f"within 100 ms {near:6.1%}  95th {1000 * np.quantile(sizes, 0.95):4.0f} ms  "
-        f"{factor:.2f} s of CPU a second  {'reached' if is_reached else 'missed'}",
+        f"{factor:.2f} s of CPU a second  {'reached' if is_reached else 'missed'}\n"
+        f"{'':32} of {len(clips)} right texts {doubted} are doubted, of {len(clips)} others {wrong}",
         flush=True,
     )
     return is_reached
+
+
+def count_doubts(clips: list[sl.AudioClip], texts: list[str], language: str) -> int:
+    """Return of how many recordings the warning says that their text is hardly what is said."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sl.align(clips, texts, language=language, progress=False)
+    found = [re.search(r"the text of (\d+) of", str(warning.message)) for warning in caught]
+    return sum(int(match[1]) for match in found if match)
 
 
 def join_long(spoken: list[Spoken], separator: str, seconds: float) -> Spoken:
