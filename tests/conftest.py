@@ -6,6 +6,8 @@ import gc
 import os
 import signal
 import sys
+import time
+import traceback
 from collections import Counter
 from pathlib import Path
 
@@ -128,6 +130,17 @@ def _own_folders(tmp_path_factory, _shared):
     os.environ.update(kept)
     left = [name for name in debris if (here / name).exists()]
     assert not left, f"a test opened a store in {here} and left {left} there; give it tmp_path"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _idle_at_the_end(_shared):
+    """No test leaves a thread that spins: it would take time from all tests that follow."""
+    yield
+    began = time.process_time()
+    time.sleep(1)
+    used = time.process_time() - began
+    busy = [traceback.format_stack(frame)[-1] for frame in sys._current_frames().values()]
+    assert used < 0.15, f"threads are busy when all tests are done:\n{''.join(busy)}"
 
 
 @pytest.fixture(scope="session")

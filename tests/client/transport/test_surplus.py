@@ -116,13 +116,16 @@ class TwoRecords(Listener):
                     return step(*arguments)
                 except ssl.SSLWantReadError:
                     connection.sendall(goes.read())
-                    comes.write(connection.recv(65_536))
+                    if not comes.write(connection.recv(65_536)):
+                        return b""  # the other side has closed the connection
 
         attempt(tls.do_handshake)
         while True:
             request = b""
             while not request.endswith(b"--\r\n"):
-                request += attempt(tls.read, 65_536)
+                if not (piece := attempt(tls.read, 65_536)):
+                    return
+                request += piece
             for record in self._records:
                 tls.write(record)
             connection.sendall(goes.read())
