@@ -43,6 +43,8 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
 base = "http://127.0.0.1:%d" % server.server_port
 print("loading things", flush=True)
 told = {"base_url": base, "ws_base_url": "ws" + base[4:]} | ({} if given else {"api_key": "sl:fake"})
+if os.environ.get("SPEECHLAB_SERVICE_RECOGNISER"):
+    told["warnings"] = ["SPEECHLAB_SERVICE_RECOGNISER is ignored"]
 print("ready " + json.dumps(told), flush=True)
 server.serve_forever()
 """
@@ -147,6 +149,12 @@ def test_other_settings_are_another_service(fake, state, monkeypatch, tmp_path):
         monkeypatch.delenv("SPEECHLAB_ENGINES")
         with connect() as lab:
             assert lab.base_url == usual.base_url
+
+
+def test_what_a_service_says_of_its_settings_is_passed_on(fake, state, monkeypatch, caplog):
+    monkeypatch.setenv("SPEECHLAB_SERVICE_RECOGNISER", "turbo")
+    with connect():
+        assert "the embedded service: SPEECHLAB_SERVICE_RECOGNISER is ignored" in caplog.text
 
 
 @pytest.mark.parametrize(

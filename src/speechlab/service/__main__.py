@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             log_to_stderr()
         for warning in warnings:
             log(warning, level="warning")
-        run_until_stopped(config)
+        run_until_stopped(config, warnings)
     except SpeechLabError as error:
         sys.stderr.write(f"speechlab.service: {error}\n")
         return 2

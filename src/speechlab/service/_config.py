@@ -24,6 +24,7 @@ from pydantic import (
     field_validator,
 )
 
+from speechlab._arguments import propose_name
 from speechlab._platform import is_loopback
 from speechlab.contract import LIMITS
 from speechlab.errors import ConfigurationError
@@ -300,10 +301,9 @@ def _read_environment_settings(environment: Mapping[str, str], warnings: list[st
         elif name in list_setting_names():
             settings[name] = _parse_setting(name, text, variable)
         else:
-            names = ", ".join(setting.upper() for setting in list_setting_names())
-            warnings.append(
-                f"unknown environment variable {variable} is ignored; after the prefix come {names}"
-            )
+            names = [setting.upper() for setting in list_setting_names()]
+            meant = propose_name(names, name.upper()) or f"; after the prefix come {', '.join(names)}"
+            warnings.append(f"unknown environment variable {variable} is ignored{meant}")
     for name, keys in single_keys.items():
         settings[name] = (*settings.get(name, ()), *keys)
     return settings

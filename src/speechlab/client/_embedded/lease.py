@@ -143,6 +143,8 @@ def _wait_for_ready_service(
                 deadline = time.monotonic() + _START_S
             elif word == b"ready":
                 ready = json.loads(fields)
+                for warning in map(str, ready.get("warnings", ())):
+                    logger.warning("the embedded service: %s", redact(warning))
                 return EmbeddedService(
                     ready["base_url"],
                     ready["ws_base_url"],

@@ -19,7 +19,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -62,9 +62,11 @@ class Ready:
     api_key: str = field(repr=False)
     key_was_made: bool = False
 
-    def format_line(self) -> str:
+    def format_line(self, warnings: Sequence[str] = ()) -> str:
         """Return the line for stdout; it contains the key only if the service made the key itself."""
-        fields = {"base_url": self.base_url, "ws_base_url": self.ws_base_url}
+        fields: dict[str, Any] = {"base_url": self.base_url, "ws_base_url": self.ws_base_url}
+        if warnings:
+            fields["warnings"] = list(warnings)
         if self.key_was_made:
             fields["api_key"] = self.api_key
         return f"ready {json.dumps(fields)}"
@@ -212,9 +214,10 @@ def _has_open_key(config: ServiceConfig) -> bool:
         raise ServiceStartError(error.message) from error
 
 
-def run_until_stopped(config: ServiceConfig) -> None:
+def run_until_stopped(config: ServiceConfig, warnings: Sequence[str] = ()) -> None:
     """Run the service in this process until it is stopped; for a separate process.
 
+    ``warnings`` of the settings are in its ready line, for the program that started it.
     Logs go to stderr. SIGTERM and SIGINT stop it after requests under way have finished, or after
     ``config.drain_s``. If an engine is then still computing, which cannot be interrupted, the process exits at once.
     The status is 0, or 3 if usage could be written neither to the ledger nor to the file next to it.
@@ -238,7 +241,7 @@ def run_until_stopped(config: ServiceConfig) -> None:
             service = app.state.service
             recognizer, keys = service.engines.describe_recognizer(), service.keyring.ids
             log("ready", base_url=ready.base_url, recognizer=recognizer, keys=keys)
-            sys.stdout.write(ready.format_line() + "\n")
+            sys.stdout.write(ready.format_line(warnings) + "\n")
             sys.stdout.flush()
             if list_gpus():  # the libraries that say whether they can use them are slow to import
                 threading.Thread(target=lambda: log("gpu", found=describe_gpus()), daemon=True).start()
