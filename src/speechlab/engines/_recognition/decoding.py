@@ -170,9 +170,14 @@ def has_repetition(text: str) -> bool:
         return True
     sentences = [sentence.strip().lower() for sentence in _SENTENCE_END.split(text) if sentence.strip()]
     runs = zip(*(sentences[shift:] for shift in range(3)), strict=False)
-    if _SHORT_LOOP.search(_NON_LETTERS.sub("", text.lower())):
+    if _SHORT_LOOP.search(find_letters(text)):
         return True
     return any(len(set(run)) == 1 and len(run[0]) > 3 for run in runs)
+
+
+def find_letters(text: str) -> str:
+    """Return the letters and digits of a text alone, in lower case."""
+    return _NON_LETTERS.sub("", text.lower())
 
 
 def shift_segment(segment: Any, start_s: float) -> Any:

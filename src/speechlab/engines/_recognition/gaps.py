@@ -54,13 +54,13 @@ def find_gaps(decoded: Decoded, stretches: Sequence[Span]) -> list[Span]:
         stretch
         for stretch in stretches
         if (length := stretch.end - stretch.start) >= _LEAST_STRETCH_S
-        and len(_collect_text(decoded.segments, stretch)) < length * least
+        and len(collect_text(decoded.segments, stretch)) < length * least
     ]
 
 
 def fill_gap(decoded: Decoded, gap: Span, found: Decoded) -> Decoded:
     """Put what was found in a gap in the place of the little text there; unchanged unless it is much more."""
-    former = estimate_spoken_length(_collect_text(decoded.segments, gap))
+    former = estimate_spoken_length(collect_text(decoded.segments, gap))
     if not _WORD.search(found.text) or former > _MAX_LENGTH_RATIO * estimate_spoken_length(found.text):
         return decoded
     kept = [
@@ -98,7 +98,7 @@ def change_texts(decoded: Decoded, change: Callable[[str, str], str]) -> Decoded
     return replace(decoded, segments=tuple(changed))
 
 
-def _collect_text(segments: Sequence[Any], span: Span) -> str:
+def collect_text(segments: Sequence[Any], span: Span) -> str:
     """Return the text in a span: words by their middles, or of segments without words a share by time."""
     text = ""
     for segment in segments:

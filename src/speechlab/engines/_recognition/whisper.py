@@ -10,7 +10,6 @@ it twice, which doubles the cost of a short clip.)
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,7 +39,6 @@ from speechlab.engines._recognition.decoding import (
     check_compute_type,
     check_input,
     compute_confidence,
-    cut_at_pauses,
     find_speech,
     has_repetition,
     load_whisper_model,
@@ -54,6 +52,13 @@ from speechlab.engines._recognition.gaps import (
     fill_gap,
     find_gaps,
     get_min_chars_per_s,
+)
+from speechlab.engines._recognition.repeats import (
+    choose_tested_piece,
+    cut_into_pieces,
+    find_repeating_windows,
+    is_alike,
+    replace_window,
 )
 from speechlab.engines._weights.formats import WHISPER_FORMAT, WHISPER_SIZES
 from speechlab.engines._weights.hub import FetchedModel, find_or_fetch_model, format_model_id
@@ -223,10 +228,12 @@ class WhisperEngine:
         transcript = decoded.text.strip()
         spoken_s = sum(stretch.end - stretch.start for stretch in stretches)
         unsure = options.language is None and decoded.certainty < _SURE_PROBABILITY
-        is_doubtful = has_repetition(transcript) or len(transcript) < spoken_s * get_min_chars_per_s(
-            decoded.language
-        )
-        if unsure or is_doubtful:
+        repeats = has_repetition(transcript)
+        lacks_text = len(transcript) < spoken_s * get_min_chars_per_s(decoded.language)
+        is_doubtful = repeats or lacks_text
+        if repeats and not (unsure or lacks_text):
+            decoded = self._decode_loops(decoded, sound, options)
+        elif unsure or is_doubtful:
             second = self._decode_if_several_pieces(sound, options)
             if second and (
                 is_doubtful
@@ -278,6 +285,26 @@ class WhisperEngine:
                 filled = fill_gap(filled, gap, replace(found, segments=shifted))
         return choose_main_language(filled) if filled.is_mixed else filled
 
+    def _decode_loops(
+        self, decoded: Decoded, sound: NDArray[np.float32], options: RecognitionOptions
+    ) -> Decoded:
+        """Decode the windows whose text repeats itself in pieces, unless a piece says that it is so in the sound."""
+        # From the end: the numbers of earlier segments stay.
+        for window in reversed(find_repeating_windows(decoded, len(sound) / SAMPLE_RATE)):
+            part = sound[round(window.span.start * SAMPLE_RATE) : round(window.span.end * SAMPLE_RATE)]
+            pieces = cut_into_pieces(part)
+            if len(pieces) < 2:
+                continue
+            number, text = choose_tested_piece(window, pieces)
+            start, end = (round(limit * SAMPLE_RATE) for limit in pieces[number])
+            alone = replace(options, language=window.language, vad="off")
+            if is_alike(text, self._decode(part[start:end], alone).text):
+                continue
+            if found := self._decode_if_several_pieces(part, options):
+                shifted = tuple(shift_segment(segment, window.span.start) for segment in found.segments)
+                decoded = replace_window(decoded, window, replace(found, segments=shifted))
+        return choose_main_language(decoded) if decoded.is_mixed else decoded
+
     def _decode_if_several_pieces(
         self, sound: NDArray[np.float32], options: RecognitionOptions
     ) -> Decoded | None:
@@ -290,9 +317,7 @@ class WhisperEngine:
         languages: list[str] = []
         seconds_by_language: dict[str, float] = {}
         sureness = 0.0
-        stretches = find_speech(sound, gap_ms=150)
-        seams = [(first.end + second.start) / 2 for first, second in itertools.pairwise(stretches)]
-        pieces = cut_at_pauses(sound, seams)
+        pieces = cut_into_pieces(sound)
         if len(pieces) < 2:
             return None
         for start, end in pieces:
