@@ -53,10 +53,9 @@ def test_rows_that_failed_flatter_nobody():
     head = report.headline().set_index("voice")
     assert head["clips"].to_dict() == {"all rows": "12", "easy rows only": "6 of 12"}
     assert head["on the same clips"].to_dict() == {"all rows": "0.0% on 6", "easy rows only": "9.1% on 6"}
-    assert report.conclusion.text.startswith(
-        "English: “all rows” is understood best (0.0 errors in 100 words), "
+    assert report.conclusion.text == (
+        "English: “all rows” is understood best; “easy rows only” failed on 6 of 12 sentences."
     )
-    assert report.answer.endswith("“easy rows only” failed on 6 of 12.")
 
 
 def test_voices_of_one_rate_are_best_and_worst_together():
@@ -99,7 +98,19 @@ def test_recordings_without_references_are_no_failures():
         ({"one": [0, 3] * 6, "other": [3, 0, 0] * 4}, "he difference may be chance (p = "),
         (
             {"one": [0] * 5, "other": [4] * 5},
-            "One voice is understood; 15 more sentences for each would give intervals.",
+            "other is often misunderstood; 5 sentences each prove little. English: 0.0 to 36.4 errors",
+        ),
+        (
+            {"one": [0, 1, 1], "other": [0, 0, None], "none": [None] * 3},
+            "English: 0.0 to 4.5 errors in 100 words with 2 voices; other failed on 1 of 3; none failed on 3 of 3.",
+        ),
+        (
+            {"one": [0] * 16 + [4] * 8, "other": [1] * 16 + [4] * 8, "easy": [0] * 16 + [None] * 8},
+            "English: one is understood best; easy failed on 8 of 24 sentences. one 0.0, other 9.1 errors",
+        ),
+        (
+            {"one": [0, 1] * 6, "other": [1, 0] * 6, "none": [None] * 12},
+            "English: which is best is open; none failed on 12 of 12 sentences.",
         ),
         (
             {"one": [0] * 8, "two": [1, *[0] * 7], "three": [3, 2, 0, 0, 1, 0, 1, 0]},
@@ -258,9 +269,7 @@ def test_the_best_two_of_three_that_nobody_can_tell_apart_are_said_to_be_better_
     answers = answers_of({"a": 3, "b": 4, "c": 4.02})
     answers["score"] += np.random.default_rng(1).normal(0, 0.4, len(answers))
     report = evaluate.listening(answers, draws=100)
-    assert report.answer.startswith(
-        "b and c are preferred to a. No significant preference between these two: b "
-    )
+    assert report.answer.startswith("b and c are preferred to a. ")
 
 
 @pytest.mark.slow

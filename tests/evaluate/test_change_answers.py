@@ -58,7 +58,7 @@ def test_several_groups_have_a_line_each_and_names_stay_as_they_are():
 def test_few_speakers_are_told_and_settle_nothing():
     changes = compare(spoil(0.03), spoil(0.2), 80, speaker=[f"s{row % 4}" for row in range(80)])
     assert changes.conclusion.text == "More errors in German with these four speakers."
-    assert "of other speakers that says nothing, from 6 on it would" in changes.answer
+    assert "this says nothing about other speakers: test 6 or more for that" in changes.answer
     assert str(changes.findings[0]).startswith("Differs with these few speakers: ")
     assert not changes.worse
 

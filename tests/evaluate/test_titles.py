@@ -72,7 +72,7 @@ def test_languages_in_which_a_choice_is_for_now_are_told_from_those_where_it_is_
             "French": take("d", "b may be as good"),
         },
         "Take a for now; b may be as good, c is worse.": {"German": later, "French": later},
-        "Take a for German; in French no difference is shown.": {
+        "Take a for German; which is best in French is open.": {
             "German": sure,
             "French": Advice("a", open_lead, ("figures",)),
         },
@@ -89,7 +89,7 @@ def test_many_recordings_of_few_texts_settle_nothing():
     report = study(frame, "a", "b", groups=None)
     assert report.conclusion.text == "a makes fewer errors with these three texts."
     assert report.conclusion.certainty.endswith(
-        "on 24 recordings; of other texts that says nothing, from 6 on it would."
+        "on 24 recordings; this says nothing about other texts: test 6 or more for that."
     )
     assert report.differences["verdict"].tolist() == ["differs with these few texts"]
     many = pd.concat([plant(8, a=right)] * 3, ignore_index=True).assign(b=plant(24, b=spoil(0.3))["b"])

@@ -76,7 +76,7 @@ def test_empty_translations_are_counted_in_the_answer():
     frame = plant(40, a=lambda row, text, noise: "" if row % 4 == 0 else text, b=spoil(0.5))
     report = study(frame, "a")
     assert report.answer == (
-        "10 of 40 translations came back empty. The others reach chrF 100.0 of 100, all together 79.1."
+        "10 of 40 translations came back empty. The others score chrF 100.0 of 100, all together 79.1."
     )
     assert report.summary["empties"].tolist() == [10]
     assert study(frame, "a", "b").answer.endswith("a came back empty on 10 of 40.")

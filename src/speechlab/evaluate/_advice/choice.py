@@ -16,7 +16,7 @@ from speechlab.evaluate._advice.advice import (
     describe_tie,
     list_failure_remarks,
 )
-from speechlab.evaluate._advice.evidence import name_few
+from speechlab.evaluate._advice.evidence import describe_few
 from speechlab.evaluate._advice.starts import (
     describe_earlier_start,
     describe_start_difference,
@@ -41,6 +41,8 @@ MARGIN = 1.0
 _MIN_ITEMS = 2
 # Share of a system's errors in empty outputs from which on the answer tells them.
 _EMPTY_SHARE = 0.1
+# Number of systems up to which one line has the rates of all.
+_MAX_RATES = 4
 # Number of further items above which more of them are no practical solution.
 FAR = 5_000
 
@@ -134,7 +136,7 @@ class _Choice:
         rates = _collect_rates(second)
         rival = winner if winner != best else next(other for other in self.rates if other != best)
         readings = (
-            f"where all answered, {self._describe_pair_rates(best, rival, evidence.order)}",
+            f"where all answered, {self._describe_rates(best, rival)}",
             f"with failures as all wrong {_format_pair_rates(best, rival, rates)}",
         )
         if winner == best:
@@ -147,6 +149,12 @@ class _Choice:
         if rival in self.rivals:  # a lead that may be chance is none
             words = f"no difference is shown, but {name} {failed}"
         return Advice(best, Lead(remarks=(words,)), readings)
+
+    def _describe_rates(self, best: str, rival: str) -> str:
+        """Return the rates of all systems, if these are few; or of two, with the p-value of their difference."""
+        if not 2 < len(self.rates) <= _MAX_RATES:
+            return self._describe_pair_rates(best, rival, self.evidence.order)
+        return ", ".join(f"{quote_name(name)} {_format_rate(rate)}" for name, rate in self.rates.items())
 
     def _advise_on_runaway_row(self) -> Advice | None:
         """Return the advice where one row decides, with it and without it."""
@@ -177,7 +185,7 @@ class _Choice:
             pair = (
                 f"{self._describe_pair_rates(best, self.losers[0])} on {format_count(self.count, self.what)}"
             )
-            return Advice(best, Lead(remarks=(lead,)), (pair, self._describe_few_speakers()))
+            return Advice(best, Lead(remarks=(lead,)), (pair, describe_few(self.evidence.about)))
         p = _format_p_value(self.evidence.order, self.losers[0])
         clause = (
             f"it makes significantly fewer errors than {join_names(self.losers)} on {self.items}"
@@ -199,7 +207,9 @@ class _Choice:
             first = level
         elif len(equals) == len(rivals):
             both = "both" if len(rivals) == 1 else "all"
-            first = f"{both} {_format_rate(self.rates[best])} on {self.items}, too few to say there is none"
+            first = (
+                f"{both} {_format_rate(self.rates[best])} on {self.items}, too few to say that there is none"
+            )
         else:
             rival = next(name for name in rivals if name not in equals)
             p = _format_p_value(self.evidence.order, rival)
@@ -208,9 +218,9 @@ class _Choice:
             wins = self._describe_rival_wins(rival)
             settling, more = self._describe_blocks_needed(rival)
         clauses = [first, self._describe_losers(), wins, settling]
-        few = self._describe_few_speakers() if self.evidence.about else ""
+        few = describe_few(self.evidence.about) if self.evidence.about else ""
         is_short = few not in join_fitting_clauses([*clauses, few])
-        return Advice(best, lead, (*clauses, few.partition(",")[0] if is_short else few), "open", more)
+        return Advice(best, lead, (*clauses, few.partition(":")[0] if is_short else few), "open", more)
 
     def _describe_losers(self) -> str:
         if not self.losers:
@@ -319,9 +329,6 @@ class _Choice:
         if self.block == self.what or 2 * wins <= self.blocks:
             return ""
         return f"{quote_name(rival)} wins with {wins} of {format_count(self.blocks, self.block)}"
-
-    def _describe_few_speakers(self) -> str:
-        return f"of other {name_few(self.evidence.about)} that says nothing, from {MIN_PAIRS} on it would"
 
     def _describe_pair_rates(
         self, first: str, second: str, order: Ranking | None = None, *, with_p: bool = True

@@ -61,14 +61,14 @@ def _describe_certainty(language: str, advice: Advice, *, is_full: bool) -> str:
 
 
 def _join_leads(decided: Mapping[str, Advice], *, is_brief: bool = False) -> str:
-    """Return what to do in each language: what is kept, what is taken, or that no difference is shown."""
+    """Return what to do in each language: what is kept, what is taken, or that it is open."""
     clauses = [_join_choices(decided, verb) for verb in ("keep", "take")]
     others = {language: one.lead for language, one in decided.items() if not one.lead.verb}
     if is_brief and others:
         clauses.append(f"which is best in {join_with_and([*others])} is open")
     else:
         clauses += [
-            f"in {language} no difference is shown" if lead.is_undecided else f"{language}: {lead}"
+            f"which is best in {language} is open" if lead.is_undecided else f"{language}: {lead}"
             for language, lead in others.items()
         ]
     return "; ".join(filter(None, clauses))

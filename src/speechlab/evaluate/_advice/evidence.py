@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._statistics import compute_sign_p
+from speechlab.evaluate._statistics import MIN_PAIRS, compute_sign_p
 from speechlab.metrics import BETTER, WORSE, rank
 
 if TYPE_CHECKING:
@@ -152,6 +152,11 @@ def replace_uncertain_verdicts(
 def name_few(about: str) -> str:
     """Return of what there are few in ``three speakers``, or in ``one text``."""
     return "texts" if about.endswith(("text", "texts")) else "speakers"
+
+
+def describe_few(about: str) -> str:
+    """Return that a verdict on few speakers, or texts, is about these alone, and what it takes for others."""
+    return f"this says nothing about other {name_few(about)}: test {MIN_PAIRS} or more for that"
 
 
 def _rank_systems_if_possible(rows: pd.DataFrame, options: dict[str, Any]) -> Ranking | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ from speechlab.evaluate._advice.evidence import (
     summarize_empty_outputs,
 )
 from speechlab.evaluate._advice.findings import describe_error_rate, describe_longer_recordings
+from speechlab.evaluate._advice.first_look import describe_first_look, describe_worst_sentence
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import choose_ranking_counts_by_row, score_for_ranking
@@ -47,8 +48,6 @@ _END_COLUMN = "speechlab: who"
 _EMPTY_SHARE, _INSERTED_SHARE = 0.1, 1 / 3
 # Errors below which their kinds say little.
 _FEW_ERRORS = 10
-# Error rate up to which a voice counts as understood.
-_UNDERSTOOD = 0.2
 # Maximum number of languages in the first sentence, and of voices at one end of an order.
 _MAX_LANGUAGES, _MAX_NAMES = 3, 2
 
@@ -84,8 +83,8 @@ def build_rates_conclusion(
     }
     for code, (*_, clauses) in words.items():
         clauses[1:1] = filter(None, [remarks.get(code)])
-    if first_look := _describe_first_look(summary, rated):
-        return Conclusion(first_look, "\n".join(_list_first_look_lines(rated, words)))
+    if first_look := describe_first_look(summary, rated):
+        return Conclusion(first_look, "\n".join(_list_first_look_lines(rated, words, table, text, language)))
     if len(words) == 1:
         (only,) = words.values()
         names = rated["voice_name"].tolist()
@@ -99,45 +98,26 @@ def build_rates_conclusion(
     return Conclusion(f"{lead}{more}.", "\n".join(certainty))
 
 
-def _describe_first_look(summary: pd.DataFrame, rated: pd.DataFrame) -> str:
-    """Return which voices are understood, where too few sentences were said to tell which is best; else nothing."""
-    voices = rated[rated["voice"] != NO_SPEAKER]
-    several = voices.groupby("language")["voice_name"].transform("nunique") > 1
-    compared = voices[several]
-    if not len(compared) or (compared["utterances_scored"] >= MIN_PAIRS).any():
-        return ""
-    worst = voices.groupby("voice_name")["common_rate"].max()
-    clear = int((worst <= _UNDERSTOOD).sum())
-    count = int((build_full_voice_names(summary[summary["voice"] != NO_SPEAKER])).nunique())
-    who = f"{clear} of {count} voices are" if clear > 1 else "One voice is" if clear else "No voice is well"
-    who = f"{'Both' if count == 2 else f'All {count}'} voices are" if clear == count else who
-    needed = int(compared["interval_needs"].max())
-    return f"{who} understood; {format_count(needed, 'more sentence')} for each would give intervals."
-
-
-def _list_first_look_lines(rated: pd.DataFrame, words: Mapping[str, _Words]) -> list[str]:
-    """Return a line for each language: the rates of its voices, and which of them failed."""
+def _list_first_look_lines(
+    rated: pd.DataFrame, words: Mapping[str, _Words], table: pd.DataFrame, text: str, language: str
+) -> list[str]:
+    """Return a line for each language: the rates of its voices, where the errors are, and which voices failed."""
     lines = []
     for code, voices in rated.groupby("language", sort=False):
         one = words[str(code)]
         if len(voices) == 1:
             lines.append(f"{join_fitting_clauses([one.brief, *one.clauses])}.")
             continue
-        rates = dict.fromkeys(_format_end(voices, at) for at in (0, -1))
+        low, high = (_format_rate(voices["common_rate"].iloc[at]) for at in (0, -1))
         unit = UNITS.get(str(voices["unit"].iloc[0]), "words")
-        said = format_count(int(voices["utterances_scored"].max()), "sentence")
-        lead = f"{format_language(str(code))}: {' to '.join(rates)} errors in 100 {unit}"
-        lines.append(
-            f"{join_fitting_clauses([f'{lead} with {len(voices)} voices, {said} each', *one.clauses[1:]])}."
-        )
+        rates = f"{low} to {high}" if low != high else low
+        who = f"with {'each of ' if low == high else ''}{len(voices)} voices"
+        lead = f"{format_language(str(code))}: {rates} errors in 100 {unit} {who}"
+        rows = _name_voices(table[table[language] == code], voices)
+        scored = rows[rows["errors"].notna()]
+        worst = describe_worst_sentence(scored, scored[_END_COLUMN], text) if low != high else ""
+        lines.append(f"{join_fitting_clauses([lead, *_list_voice_problems(rows, text, ())[1], worst])}.")
     return lines
-
-
-def _format_end(voices: pd.DataFrame, at: int) -> str:
-    """Return the rate at one end of an order, with the voice if that is alone there."""
-    end = voices["common_rate"].iloc[at]
-    names = voices.loc[voices["common_rate"] == end, "voice_name"]
-    return f"{_format_rate(end)} ({quote_name(names.iloc[0])})" if len(names) == 1 else _format_rate(end)
 
 
 def _describe_unscored_rows(table: pd.DataFrame) -> str:
@@ -278,61 +258,80 @@ def _build_speakers_conclusion(
 def _describe_best_and_worst_voices(
     code: str, lines: pd.DataFrame, table: pd.DataFrame, text: str, column: str
 ) -> _Words:
-    """Return which voices are understood best and worst, and whether they differ beyond chance."""
-    best, worst, language = lines.iloc[0], lines.iloc[-1], format_language(code)
-    unit = UNITS.get(str(best["unit"]), "words")
-    rate = _format_rate(best["common_rate"])
-    rows = table.assign(**{_END_COLUMN: _build_voice_names(table, lines)})
-    remarks = _list_voice_problems(rows, text)
-    extremes, is_settled = _describe_voice_difference(lines, rows, text, column)
-    if worst["common_rate"] == best["common_rate"]:
-        words = f"{rate} errors in 100 {unit} with each of {len(lines)} voices"
-        return _Words(f"{language}: {words}", f"{language}: {words}", [extremes, *remarks])
+    """Return which voices are understood best and worst, whether they differ beyond chance, and which failed."""
+    language, unit = format_language(code), UNITS.get(str(lines["unit"].iloc[0]), "words")
+    rows = _name_voices(table, lines)
+    lacking = list_systems_failing_more(rows.assign(failed=mark_failures(rows, text)), _END_COLUMN, text)
+    lowest, highest = lines["common_rate"].iloc[0], lines["common_rate"].iloc[-1]
     first, last = (
-        lines.loc[lines["common_rate"] == end["common_rate"], "voice_name"].tolist() or [end["voice_name"]]
-        for end in (best, worst)
+        lines.loc[lines["common_rate"] == rate, "voice_name"].tolist() for rate in (lowest, highest)
     )
+    # Of voices with the same rate, those that said all lead.
+    first = [name for name in first if name not in lacking] or first or [lines["voice_name"].iloc[0]]
+    last = last or [lines["voice_name"].iloc[-1]]
+    extremes, is_settled = _describe_voice_difference(
+        first[0], last[-1], len(lines), lacking, rows, text, column
+    )
+    low, high = _format_rate(lowest), _format_rate(highest)
+    failed, remarks = _list_voice_problems(rows, text, lacking)
     who = f"{join_names(first, most=_MAX_NAMES)} {'is' if len(first) == 1 else 'are'}"
+    ends = f"{quote_name(first[0])} {low}, {quote_name(last[-1])} {high} errors in 100 {unit}"
+    if lowest == highest and not failed:
+        words = f"{low} errors in 100 {unit} with each of {len(lines)} voices"
+        return _Words(f"{language}: {words}", f"{language}: {words}", [extremes, *remarks])
+    if failed:
+        lead = f"{language}: {who} understood best" if is_settled else f"{language}: which is best is open"
+        return _Words(f"{lead}; {failed}", f"{lead}; {failed}", [ends, extremes, *remarks])
     if not is_settled:
-        name, other = (str(end["voice_name"]) for end in (best, worst))
-        ends = f"{quote_name(name)} {rate}, {quote_name(other)} {_format_rate(worst['common_rate'])}"
-        open_lead = f"{language}: which of {len(lines)} voices is understood best is not settled"
-        return _Words(open_lead, open_lead, [f"{ends} errors in 100 {unit}; {extremes}", *remarks])
-    lead = f"{language}: {who} understood best ({rate} errors in 100 {unit})"
-    end = f"{join_names(last, most=_MAX_NAMES)} worst ({_format_rate(worst['common_rate'])})"
-    brief = f"{language}: {who} understood best ({rate})"
-    return _Words(f"{lead}, {end}", brief, [extremes, *remarks])
+        lead = f"{language}: which of {len(lines)} voices is understood best is not settled"
+        return _Words(lead, lead, [f"{ends}; {extremes}", *remarks])
+    lead = f"{language}: {who} understood best ({low} errors in 100 {unit})"
+    brief = f"{language}: {who} understood best ({low})"
+    return _Words(f"{lead}, {join_names(last, most=_MAX_NAMES)} worst ({high})", brief, [extremes, *remarks])
 
 
 def _format_rate(rate: float) -> str:
     return f"{100 * rate:.1f}" if rate <= 1 else "over 100"
 
 
-def _build_voice_names(table: pd.DataFrame, lines: pd.DataFrame) -> pd.Series[Any]:
-    """Return the full name of the voice of each row."""
-    names = [name for name in (*SIDES, "voice") if name in lines.columns]
-    full = dict(zip(lines[names].apply(tuple, axis=1), lines["voice_name"].astype(str), strict=True))
-    return table[names].apply(tuple, axis=1).map(full)
+def _name_voices(table: pd.DataFrame, lines: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of voices, with their full names; a voice that only failed has no line."""
+    keys = [name for name in (*SIDES, "voice") if name in lines.columns]
+    full = dict(zip(lines[keys].apply(tuple, axis=1), lines["voice_name"].astype(str), strict=True))
+    names = table[keys].apply(tuple, axis=1).map(full).fillna(build_full_voice_names(table))
+    return table.assign(**{_END_COLUMN: names}).dropna(subset=_END_COLUMN)
 
 
-def _list_voice_problems(rows: pd.DataFrame, text: str) -> list[str]:
-    """Return which voices failed or came back empty, and on how many of their rows."""
+def _list_voice_problems(rows: pd.DataFrame, text: str, lacking: Sequence[str]) -> tuple[str, list[str]]:
+    """Return who failed on more rows than others, for a title, and remarks on voices that failed or were empty."""
     failed, counts = mark_failures(rows, text), rows[_END_COLUMN].value_counts().to_dict()
+    failures = {name: int(n) for name, n in failed.groupby(rows[_END_COLUMN], sort=False).sum().items() if n}
+    told = ""
+    if len(lacking) == 1:
+        told = f"{quote_name(lacking[0])} failed on {failures[lacking[0]]} of {counts[lacking[0]]} sentences"
+    elif lacking:
+        told = f"{join_names(lacking, most=_MAX_NAMES)} failed on some sentences"
     remarks = [
         f"{quote_name(name)} failed on {count} of {counts[name]}"
-        for name, count in failed.groupby(rows[_END_COLUMN], sort=False).sum().items()
-        if count
+        for name, count in failures.items()
+        if [name] != [*lacking]
     ]
     remarks += [
         f"{quote_name(name)} came back empty on {count} of {counts[name]}"
         for name, (count, _) in summarize_empty_outputs(rows, _END_COLUMN).items()
     ]
     unknown = int((rows[text].isna() & rows["hypothesis"].notna()).sum())
-    return remarks + ([f"{unknown:,} rows have no reference"] if unknown else [])
+    return told, remarks + ([f"{unknown:,} rows have no reference"] if unknown else [])
 
 
 def _describe_voice_difference(
-    lines: pd.DataFrame, table: pd.DataFrame, text: str, language: str
+    best: str,
+    worst: str,
+    voices: int,
+    lacking: Sequence[str],
+    table: pd.DataFrame,
+    text: str,
+    language: str,
 ) -> tuple[str, bool]:
     """Return the words on whether the best and the worst voice differ beyond chance, and whether they do.
 
@@ -340,19 +339,15 @@ def _describe_voice_difference(
 
     They were chosen of all voices, so the p-value is that of the exact paired test times the number of pairs.
     """
-    best, worst = (str(lines["voice_name"].iloc[at]) for at in (0, -1))
+    if best in lacking:
+        return f"{quote_name(best)} lacks rows that others have, so the order may be of its failures", False
     both = table[table[_END_COLUMN].isin([best, worst])]
     scores = score_for_ranking(both, text, language, [_END_COLUMN])
-    if best in list_systems_failing_more(
-        scores.assign(failed=mark_failures(scores, text)), _END_COLUMN, text
-    ):
-        lacks = f"{quote_name(best)} lacks rows that {quote_name(worst)} has"
-        return f"{lacks}, so the order may be of its failures", False
     scores = scores[scores["errors"].notna()]
     try:
         pairs = rank(scores, system=_END_COLUMN, utterance=text).pairs
     except InvalidRequestError:
-        return f"{len(lines)} voices, which were not compared, because they said different sentences", False
+        return f"{voices} voices, which were not compared, because they said different sentences", False
     if not len(pairs):
         return "only one of both could be scored", False
     pair = pairs.iloc[0]
@@ -362,7 +357,7 @@ def _describe_voice_difference(
             f"{count} of both {'is' if count.startswith('1 ') else 'are'} too few to tell them apart",
             False,
         )
-    p = min(1.0, float(pair["p"]) * len(lines) * (len(lines) - 1) / 2)
+    p = min(1.0, float(pair["p"]) * voices * (voices - 1) / 2)
     if p < _LEVEL:
         return f"best and worst differ by more than chance ({describe_p_value(p)}, {count})", True
     return f"the difference may be chance ({describe_p_value(p)}, {count})", False

@@ -26,7 +26,12 @@ from speechlab.evaluate._writing.differences import (
     format_needed,
 )
 from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values
-from speechlab.evaluate._writing.sentences import capitalize_unless_name, join_names
+from speechlab.evaluate._writing.sentences import (
+    TITLE_WORDS,
+    capitalize_unless_name,
+    count_words,
+    join_names,
+)
 from speechlab.metrics import (
     build_significance_mask,
     choose_unit,
@@ -42,8 +47,6 @@ if TYPE_CHECKING:
 # Power of the number of utterances that is named as needed.
 _POWER = 0.8
 _ALL = "all sets"
-# Most leading systems that the first sentence names.
-_MAX_LEADERS = 3
 _ROW_OPTIONS = {
     "reference": "text",
     "language": "language",
@@ -137,34 +140,35 @@ def _list_pairs_that_differ(pairs: pd.DataFrame) -> set[frozenset[str]]:
     return {frozenset(pair) for pair in shown}
 
 
-def _find_longest_tie(summary: pd.DataFrame) -> tuple[int, int]:
-    """Return the longest run of ranks of which no two differ: its first and last."""
-    lowest = summary["rank_low"].tolist()
-    runs = [
-        (first, next((at for at in range(first, len(lowest)) if lowest[at] > first), len(lowest)))
-        for first in range(1, len(lowest) + 1)
-    ]
-    return max(runs, key=lambda run: run[1] - run[0])
-
-
 def _describe_ranks(summary: pd.DataFrame, pairs: pd.DataFrame) -> str:
-    """Return the first sentence: who leads, or how many groups can be told apart and which ranks are chance."""
-    count, groups = len(summary), int(summary["group"].max())
-    if groups == 1:
-        return f"None of {count} systems can be told apart."
-    low, high = _find_longest_tie(summary)
+    """Return the first sentence: who leads, or of whom it is open, and who is worse, by name as far as that fits."""
+    if summary["group"].max() == 1:
+        return f"None of {len(summary)} systems can be told apart."
     leaders = summary.loc[summary["rank_low"] == 1, "system"].tolist()
     apart = _list_pairs_that_differ(pairs)
     others = [name for name in summary["system"] if name not in leaders]
-    chance = f"rank {low} to {high} is chance" if high > low else "every rank holds"
     is_clear = all(frozenset((name, other)) in apart for name in leaders for other in others)
-    if not is_clear or len(leaders) > _MAX_LEADERS:
-        return f"Of {count} systems {groups} groups can be told apart; {chance}."
-    names = join_names(leaders)
-    lead = f"{names} lead and cannot be told apart" if len(leaders) > 1 else f"{names} leads"
-    number = format_count(len(others), "system", in_words=True).split()[0]
-    rest = "the other is" if len(others) == 1 else f"the other {number} are"
-    return f"{capitalize_unless_name(lead, leaders)}; {rest} worse."
+    sentences = [
+        _name_leaders_and_others(leaders, others, leaders_most, others_most, is_clear=is_clear)
+        for leaders_most, others_most in ((len(leaders), len(others)), (len(leaders), 1), (1, 2), (1, 1))
+    ]
+    return next((words for words in sentences if count_words(words) <= TITLE_WORDS), sentences[-1])
+
+
+def _name_leaders_and_others(
+    leaders: Sequence[str], others: Sequence[str], leaders_most: int, others_most: int, *, is_clear: bool
+) -> str:
+    """Return who leads and who is worse: so many by name, of more systems their number."""
+    counted = f"{len(leaders)} of {len(leaders) + len(others)} systems"
+    names = join_names(leaders, most=leaders_most) if len(leaders) <= leaders_most else counted
+    number = format_count(len(others), "other", in_words=True)
+    worse = join_names(others, most=others_most) if len(others) <= others_most else number.lower()
+    rest = f"{worse} {'is' if len(others) == 1 else 'are'} worse"
+    if len(leaders) == 1:
+        lead = f"{names} leads"
+    else:
+        lead = f"{names} lead and cannot be told apart" if is_clear else f"which of {names} is best is open"
+    return f"{capitalize_unless_name(lead, leaders)}; {rest}."
 
 
 def _describe_certainty(ranking: Ranking) -> str:

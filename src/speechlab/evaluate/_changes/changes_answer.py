@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._arguments import is_missing
 from speechlab.display import join_with_and
-from speechlab.evaluate._advice.evidence import FEW_SPEAKERS
+from speechlab.evaluate._advice.evidence import FEW_SPEAKERS, describe_few
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES, FAILURES_MEASURE
 from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._statistics import MIN_PAIRS
@@ -124,8 +124,7 @@ def _describe_one(row: Mapping[Any, Any], names: tuple[str, str]) -> str:
     """Return one significant change as a sentence."""
     before, now = (format_value(row[side], row["unit"]) for side in ("value_a", "value_b"))
     if row["measure"] == FAILURES_MEASURE:
-        counts = [round(float(row[side]) * int(row["n"])) for side in ("value_a", "value_b")]
-        before, now = (f"{count} of {int(row['n'])}" if count else "none" for count in counts)
+        before, now = _count_failures(row)
         amount = "more" if row["verdict"] == WORSE else "fewer"
         if names == DEFAULT_NAMES:
             return f"{amount} rows failed: {now}, before {before}"
@@ -138,6 +137,12 @@ def _describe_one(row: Mapping[Any, Any], names: tuple[str, str]) -> str:
         return f"{quote_name(names[1])} is {row['verdict']} in {name_group(row)} ({values})"
     verb = "rose" if row["difference"] > 0 else "fell"
     return f"the {row['measure']} of {name_group(row)} {verb} from {before} to {now}"
+
+
+def _count_failures(row: Mapping[Any, Any]) -> list[str]:
+    """Return how many rows failed before and now: ``4 of 40``, or ``none``."""
+    counts = [round(float(row[side]) * int(row["n"])) for side in ("value_a", "value_b")]
+    return [f"{count} of {int(row['n'])}" if count else "none" for count in counts]
 
 
 def name_group(row: Mapping[Any, Any]) -> str:
@@ -161,7 +166,7 @@ def _describe_row(row: Mapping[Any, Any], about: str, *, is_lead: bool = False) 
     count = describe_rows_and_blocks(row["n"], row["blocks"], "row").replace(", which count", " that count")
     values = [format_value(row[side], row["unit"]) for side in ("value_a", "value_b")]
     if row["measure"] == FAILURES_MEASURE:
-        label = "Rows that failed"
+        label, values = "Rows that failed", _count_failures(row)
     else:
         label = name_group(row) + (f", {row['measure']}" if row["unit"] == POINTS else "")
     if values[0] == values[1]:
@@ -175,7 +180,7 @@ def _describe_row(row: Mapping[Any, Any], about: str, *, is_lead: bool = False) 
     if row["blocks"] < MIN_PAIRS:
         clauses.insert(1, "too few to show a change")
     elif row["verdict"] == FEW_SPEAKERS:
-        clauses.insert(1, f"of other speakers that says nothing, from {MIN_PAIRS} on it would")
+        clauses.insert(1, describe_few(about))
     elif row["verdict"] not in {WORSE, BETTER} and _is_suspicious(row):
         clauses[0] += ": watch it"
     if about and row["verdict"] in {WORSE, BETTER}:

@@ -146,25 +146,50 @@ def _conclude_pair(
     needed = _describe_listeners_needed(test, pair)
     if behind:
         lead = f"{winner} and {loser} are preferred to {join_names(behind, 'or', 2)}"
-        return lead, [f"no significant preference between these two: {evidence}", needed]
+        if test.method == "ab":
+            return lead, [f"no significant preference between these two: {evidence}", needed]
+        tie = _describe_evidence(test, pair, answers, best, second, with_means=False)
+        return lead, [_describe_means(test, [best, second, behind[0]]), f"the first two: {tie}", needed]
     none = "mostly no preference" if neither >= _MOSTLY else "no significant preference"
     return f"{none} between {winner} and {loser}", [evidence, needed]
 
 
 def _describe_evidence(
-    test: _Test, pair: Mapping[Any, Any], answers: pd.DataFrame, best: str, second: str
+    test: _Test,
+    pair: Mapping[Any, Any],
+    answers: pd.DataFrame,
+    best: str,
+    second: str,
+    *,
+    with_means: bool = True,
 ) -> str:
-    """Return the figures of both systems, with the p-value where there can be one."""
+    """Return the figures of both systems, or of their difference, with the p-value where there can be one."""
     who = format_count(int(pair["listeners"]), test.noun)
     enough = min(pair["listeners"], pair["items"]) >= MIN_PAIRS and not math.isnan(pair["p_holm"])
-    sides = _describe_sides(test.method, pair, answers, best, second)
+    sides = _describe_sides(test.method, pair, answers, best, second, with_means=with_means)
     if sides.startswith(_SAME_MEAN):
         return f"{sides}, {who}"
     return f"{sides} ({', '.join([describe_p_value(pair['p_holm']), who] if enough else [who])})"
 
 
+def _describe_means(test: _Test, names: list[str]) -> str:
+    """Return the means of three systems, and the p-value of the last one against the nearer of the others."""
+    means = test.summary.set_index(test.summary["system"].astype(str))["mean"]
+    pairs = [_find_pair(test.pairs, name, names[-1]) for name in names[:-1]]
+    p = max(float(pair["p_holm"]) for pair in pairs if pair is not None)
+    form = f".{METHODS[test.method].digits}f"
+    figures = ", ".join(f"{quote_name(name)} {means[name]:{form}}" for name in names)
+    return f"{figures} ({describe_p_value(p)})"
+
+
 def _describe_sides(
-    method: str, pair: Mapping[Any, Any], answers: pd.DataFrame, best: str, second: str
+    method: str,
+    pair: Mapping[Any, Any],
+    answers: pd.DataFrame,
+    best: str,
+    second: str,
+    *,
+    with_means: bool = True,
 ) -> str:
     """Return what both systems got: the means and their difference, or how often each was chosen, and neither."""
     winner, loser = quote_name(best), quote_name(second)
@@ -183,7 +208,8 @@ def _describe_sides(
     interval = format_interval(low, high, form)
     bounds = "" if interval is None or math.isnan(low) else f", 95% interval {interval}"
     ahead = write_minus(f"{difference:+{form}}")
-    return f"{winner} {means[best]:{form}}, {loser} {means[second]:{form}}: {ahead} points{bounds}"
+    both = f"{winner} {means[best]:{form}}, {loser} {means[second]:{form}}: " if with_means else ""
+    return f"{both}{ahead} points{bounds}"
 
 
 def _conclude_abx(test: _Test) -> tuple[str, str]:
@@ -216,7 +242,7 @@ def _conclude_abx(test: _Test) -> tuple[str, str]:
 def _describe_listeners_needed(test: _Test, row: Mapping[Any, Any]) -> str:
     """Return how many more listeners it takes for a difference that matters to show."""
     more = row["more_listeners"]
-    if math.isnan(more) or math.isinf(more) or more <= 0:
+    if math.isnan(more) or math.isinf(more):
         return ""
     if test.method == "mos" or test.method == "mushra":
         sought = f"a difference of {test.smallest:g}"
@@ -224,6 +250,8 @@ def _describe_listeners_needed(test: _Test, row: Mapping[Any, Any]) -> str:
         right = " right" if test.method == "abx" else ""
         share = 0.5 + test.smallest / (1 if right else 2)
         sought = f"{share:.0%}{right}" if right else f"{share:.0%} to {1 - share:.0%}"
+    if more <= 0:
+        return f"{sought} would likely show"
     return f"about {format_count(round(more), 'more listener')} would show {sought}"
 
 

@@ -15,6 +15,7 @@ from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_v
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
 from speechlab.evaluate._speech.summary import build_load_views
+from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._translation.translation_choice import build_systems_conclusion
 from speechlab.evaluate._translation.translation_differences import (
     build_difference_findings,
@@ -302,19 +303,34 @@ def _build_scores_conclusion(summary: pd.DataFrame, table: pd.DataFrame, columns
             for row in rows
         ]
         words = [f"{label}: {join_fitting_clauses(line)}." for label, line in zip(labels, lines, strict=True)]
-        return Conclusion(f"Translations reach {what} {span} of 100.", "\n".join(words))
+        if len({row.get(columns.target_lang) for row in rows}) > 1:
+            words.append("chrF compares wording, not meaning, and no two languages with each other.")
+        few = _describe_few_texts(rows, "each")
+        return Conclusion(few or f"Translations score {what} {span} of 100.", "\n".join(words))
     (row,), counts = rows, _list_counts(rows[0])
     if columns.reference and row.get("empties", 0) > _EMPTY_SHARE * row["utterances"]:
         others = table[table["chrf"].notna() & ~table["empty"].fillna(value=False).astype(bool)]
         score, _ = score_corpus(others, columns.reference, "translation", str(row[columns.target_lang]))
-        rest = "" if score is None else f"the others reach chrF {score:.1f} of 100, all together {span}"
+        rest = "" if score is None else f"the others score chrF {score:.1f} of 100, all together {span}"
         lead = f"{row['empties']} of {format_count(int(row['texts']), 'translation')} came back empty."
         line = join_fitting_clauses([rest, *(count for count in counts[1:] if "empty" not in count)])
         return Conclusion(lead, f"{capitalize_unless_name(line)}.")
+    if few := _describe_few_texts(rows, f"from {labels[0]}"):
+        reached = f"{what} {span} of 100, where 100 is the same text"
+        return Conclusion(few, f"{join_fitting_clauses([reached, *counts[1:]])}.")
     return Conclusion(
-        f"Translations from {labels[0]} reach {what} {span} of 100.",
+        f"Translations from {labels[0]} score {what} {span} of 100.",
         f"{join_fitting_clauses(counts)}; 100 is the same text.",
     )
+
+
+def _describe_few_texts(rows: Sequence[Mapping[Any, Any]], which: str) -> str:
+    """Return that texts are too few to judge translations by, if they are."""
+    counts = [int(row["utterances"]) for row in rows]
+    if max(counts) >= MIN_PAIRS:
+        return ""
+    span = f"{min(counts)} to " if min(counts) < max(counts) else ""
+    return f"{span}{format_count(max(counts), 'text')} {which}: too few to judge the translations."
 
 
 def _name_line(row: Mapping[Any, Any], columns: Columns) -> str:
