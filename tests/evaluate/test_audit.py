@@ -139,8 +139,9 @@ def test_what_not_all_have_is_left_out_and_said(tmp_path):
     report = evaluate.audit(tmp_path)
     assert report.summary["utterances"].tolist() == [139, 139]
     assert list(report.notes) == [
+        "The texts are taken as English.",
         "alone: left out, as m1 has none of it.",
-        "11 utterances that not all have with one reference: left out.",
+        "12 utterances that not all have with one reference: left out.",
     ]
     assert any("m1, English: 1 of 139 recordings came back empty" in str(one) for one in report.findings)
 
@@ -167,6 +168,97 @@ def test_reports_are_audited_in_their_language(tmp_path):
     assert report.summary.set_index("system")["errors"].to_dict() == {"two": 0, "one": 2}
 
 
+def write(folder, names, texts, hypothesis, **columns):
+    """A file for each system, whose hypotheses are those of a function of the system and the texts."""
+    for name in names:
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        table = pd.DataFrame({"text": texts, "hypothesis": hypothesis(name, texts), **columns})
+        table.to_csv(folder / name / "read.csv", index=False)
+
+
+def slip(name, texts):
+    """Slips of a system of its own: of the first words of every seventh text, another seventh for each name."""
+    return [f"{name}{text}" if row % 7 == ord(name[0]) % 7 else text for row, text in enumerate(texts)]
+
+
+SAID = [" ".join(WORDS[row : row + 6]) for row in range(140)]
+
+
+def test_rows_without_names_or_with_names_of_their_own_go_together_by_their_references(tmp_path):
+    write(tmp_path, "ab", SAID, slip)
+    part = [*range(52), *range(53, 140)][::-1]  # without a row that is right
+    outputs = slip("c", SAID)
+    write(tmp_path, "c", [SAID[row] for row in part], lambda *_: [outputs[row] for row in part])
+    report = evaluate.audit(tmp_path)
+    assert set(report.summary["utterances"]) == {139}
+    assert set(report.summary["errors"]) == {20}
+    assert report.notes[-1] == "1 utterance that not all have with one reference: left out."
+    for name in "abc":
+        path = tmp_path / name / "read.csv"
+        rows = pd.read_csv(path)
+        rows.assign(id=range(len(rows))).to_csv(path, index=False)
+    assert evaluate.audit(tmp_path).answer == report.answer
+
+
+def test_a_system_with_few_rows_or_references_of_its_own_is_left_out(tmp_path):
+    write(tmp_path, "ab", SAID, slip)
+    write(tmp_path, "c", SAID[:3], slip)
+    write(tmp_path, "d", [f"um {text}" for text in SAID], slip)
+    report = evaluate.audit(tmp_path)
+    assert report.conclusion.text == "None of 2 systems can be told apart."
+    assert set(report.summary["utterances"]) == {140}
+    assert list(report.notes[1:]) == [
+        "c: left out, as it has 3 of 140 utterances with the usual reference.",
+        "d: left out, as it has 0 of 140 utterances with the usual reference.",
+    ]
+
+
+def test_one_system_under_two_names_makes_no_other_a_follower(tmp_path):
+    words = [" ".join(WORDS[row % 280 : row % 280 + 6]) for row in range(700)]
+    write(tmp_path, "abc", words, slip)
+    write(tmp_path, ["twin of c"], words, lambda _, texts: slip("c", texts))
+    report = evaluate.audit(tmp_path)
+    assert not report.summary["follows"].any()
+    assert str(report.findings[0]).startswith("c and “twin of c” make mostly the same errors")
+    assert not len(report.tables["suspects"])
+
+
+def test_the_language_is_that_of_the_texts(tmp_path):
+    texts = {"ja": "今日は朝から雨が降っています", "zh": "今天早上下雨了所以在家"}
+    for code, text in texts.items():
+        rows = [f"{text}{row}" for row in range(8)]
+        write(tmp_path / code, "ab", rows, lambda _, texts: [text[1:] for text in texts])
+        report = evaluate.audit(tmp_path / code)
+        assert report.record["settings"]["language"] == code
+        assert report.summary["errors"].tolist() == [8, 8]
+        assert report.notes[0].startswith("The texts are taken as ")
+        for name in "ab":
+            (tmp_path / code / name / "read.csv").rename(tmp_path / code / name / f"{code}.csv")
+    with pytest.raises(InvalidRequestError, match=r"of ja and zh \(ja: ja, zh: zh\)"):
+        evaluate.audit([tmp_path / code / name for code in texts for name in "ab"])
+
+
+def test_files_of_one_folder_are_systems_and_what_is_not_read_is_said(tmp_path):
+    folder = tmp_path / "talks"
+    folder.mkdir()
+    rows = pd.DataFrame({" Reference ": SAID, "Prediction": slip("a", SAID)})
+    rows.to_csv(folder / "a.csv.gz", index=False, sep=";")
+    rows.rename(columns=str.strip).to_json(folder / "b.json", orient="records")
+    rows.to_csv(folder / "c.tsv", index=False, sep="\t", encoding="utf-16")
+    (folder / ".checkpoints").mkdir()
+    rows.to_csv(folder / ".checkpoints" / "d.csv")
+    (folder / "scores.txt").write_text("1")
+    report = evaluate.audit(folder)
+    assert report.summary.set_index("system")["errors"].to_dict() == {"a": 20, "b": 20, "c": 20}
+    assert list(report.notes[:2]) == [
+        "1 file of other kinds not read: scores.txt.",
+        "Each file of talks is taken as a system.",
+    ]
+    (folder / "d.csv").write_text("text,hypothesis,model\nx,y,\n")
+    with pytest.raises(InvalidRequestError, match=r"d\.csv has no rows"):
+        evaluate.audit(folder)
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
@@ -174,8 +266,11 @@ def test_reports_are_audited_in_their_language(tmp_path):
         ({"a/x.csv": "text,other\nx,y\n"}, "no column of the hypothesis"),
         ({"a/x.csv": "text,hypothesis\nx,y\n"}, "1 system"),
         ({"a/x.csv": "text,hypothesis\n", "b/x.csv": "text,hypothesis\nx,y\n"}, "has no rows"),
-        ({"a/x.csv": "", "b/x.csv": "text,hypothesis\nx,y\n"}, "x.csv cannot be read: it is empty"),
-        ({"a/x.jsonl": "{", "b/x.jsonl": '{"text": "a", "pred_text": "a"}'}, "cannot be read: line 1"),
+        ({"a/x.csv": "", "b/x.csv": "text,hypothesis\nx,y\n"}, "x.csv cannot be read as csv: it is empty"),
+        (
+            {"a/x.jsonl": "{", "b/x.jsonl": '{"text": "a", "pred_text": "a"}'},
+            "cannot be read as jsonl: line 1",
+        ),
         ({"a/x.csv": "text,hypothesis\nx,y\n", "a/x.tsv": "text\thypothesis\nx\ty\n"}, "both have a on x"),
         (
             {"a/x.csv": "text,hypothesis\nx,y\n", "b/x.csv": "text,hypothesis\nz,y\n"},

@@ -9,7 +9,9 @@ Notebooks, studies, the command line and tests use this room.
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.datasets._corrections import apply_corrections, read_corrections, row_keys
 from speechlab.datasets._load import available, datasheet, prompts, zh_speech
+from speechlab.datasets._manifests import MANIFEST_ENDINGS as MANIFEST_ENDINGS
 from speechlab.datasets._manifests import find_usual_columns
+from speechlab.datasets._manifests import read_manifest as read_manifest
 from speechlab.datasets._places import is_recording_file
 from speechlab.datasets._read import from_hugging_face, read, to_table
 from speechlab.datasets._replies import transcript_of

@@ -123,8 +123,11 @@ _TEXT_COLUMNS = ("text", "speaker", "language", "split")
 MANIFEST_ENDINGS = (".csv", ".tsv", *_JSON_ENDINGS, ".parquet")
 
 
-def read_manifest(path: Path, name: object) -> pd.DataFrame:
-    """Read a manifest with its own columns; cells of CSV and TSV are texts. ``name`` is that of messages."""
+def read_manifest(path: Path, name: object, left_out: list[str] | None = None) -> pd.DataFrame:
+    """Read a manifest with its own columns; cells of CSV and TSV are texts. ``name`` is that of messages.
+
+    Lines that cannot be read are added to ``left_out``; without it, a warning names them.
+    """
     ending = _get_inner_suffix(path)
     if ending not in MANIFEST_ENDINGS:
         allowed = f"{', '.join(MANIFEST_ENDINGS[:-1])} (also with .gz), {MANIFEST_ENDINGS[-1]}, or a folder"
@@ -148,7 +151,9 @@ def read_manifest(path: Path, name: object) -> pd.DataFrame:
         reason = getattr(error, "strerror", None) or str(error).strip().splitlines()[0]
         message = f"{name} cannot be read as {ending[1:]}: {reason}; correct the file"
         raise InvalidRequestError(message, parameter="path") from error
-    if faults:
+    if left_out is not None:
+        left_out += faults
+    elif faults:
         more = f", and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
         warn_user(f"{name}: left out: {'; '.join(faults[:_SHOWN])}{more}", stacklevel=4)
     return rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.evaluate._writing.contents import Finding
-from speechlab.evaluate._writing.sentences import quote_name
+from speechlab.evaluate._writing.sentences import join_names, quote_name
 from speechlab.metrics import (
     Alignment,
     classify_differences,
@@ -25,8 +25,10 @@ _LEVEL = 0.05
 _MIN_AGREEING, _MIN_PLACES = 2, 50
 # How many times as often as the others a follower has the words of the reference, and how often at least.
 _TIMES, _LEAST = 2.0, 0.02
-# Most places of single systems from which it is estimated how often slips coincide.
+# Most places from which it is estimated how often slips coincide.
 _MOST_PLACES = 5_000
+# Share of the slips of one or two systems from which on these are relatives, if both made them; and fewest of these.
+_RELATED, _LEAST_SHARED = 1 / 3, 5
 _PLACE = ["utterance", "start", "end", "reference", "others"]
 
 
@@ -43,9 +45,10 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
     names = rows["system"].unique().tolist()
     edits, places = _list_suspected_places(rows, len(names))
     agrees, differs = _mark_agreement(places, edits, names)
-    chances = _compute_chance_agreement(edits, places, names)
-    agreeing = agrees.sum(axis=1, keepdims=True) - agrees  # of the other systems
-    suspected = (agreeing >= _MIN_AGREEING) & (2 * agreeing > len(names) - 1)
+    chances, families = _measure_shared_slips(edits, places, names)
+    by_family = np.column_stack([agrees[:, families == one].any(axis=1) for one in range(max(families) + 1)])
+    agreeing = by_family.sum(axis=1, keepdims=True) - by_family[:, families]  # of the other families
+    suspected = (agreeing >= _MIN_AGREEING) & (2 * agreeing > by_family.shape[1] - 1)
     blocks = rows.drop_duplicates("utterance").set_index("utterance", drop=False)[block]
     of_block = pd.factorize(blocks[places["utterance"]])[0]
     cases, follows = agrees | ~differs, ~differs
@@ -63,7 +66,10 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
         if is_follower:
             example = places.iloc[np.flatnonzero(here & follows[:, own])[0]]
             findings.append(_describe_follower(facts[-1], example, rows["language"].iloc[0]))
-    return Followers(pd.DataFrame(facts).astype({"system": "string"}), places, findings)
+    findings += _describe_families(families, names, rows["language"].iloc[0])
+    return Followers(
+        pd.DataFrame(facts).astype({"system": "string"}), places[suspected.any(axis=1)], findings
+    )
 
 
 def _mark_agreement(
@@ -82,19 +88,41 @@ def _mark_agreement(
     return agrees, differs
 
 
-def _compute_chance_agreement(
+def _measure_shared_slips(
     edits: pd.DataFrame, suspected: pd.DataFrame, names: list[str]
-) -> NDArray[np.float64]:
-    """Return how often each system makes the very error that one other alone makes: how often slips coincide."""
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return how often each system makes the very error that one other alone makes, and the family of each.
+
+    Two systems that alone make many of their errors alike are relatives, or one system under two names. They count as
+    one where others contradict a reference.
+    """
     places = edits[_PLACE].drop_duplicates()
-    is_known = pd.MultiIndex.from_frame(places).isin(pd.MultiIndex.from_frame(suspected[_PLACE]))
-    places = places[~is_known]
     places = places.sample(min(len(places), _MOST_PLACES), random_state=0)
     agrees, differs = _mark_agreement(places, edits, names)
-    alone = agrees.sum(axis=1, keepdims=True) - agrees == 1
-    cases = alone & (agrees | ~differs)
-    shares = (alone & agrees).sum(axis=0) / np.maximum(cases.sum(axis=0), 1)
-    return np.asarray(shares, dtype=np.float64)
+    is_known = pd.MultiIndex.from_frame(places).isin(pd.MultiIndex.from_frame(suspected[_PLACE]))
+    alone = (agrees.sum(axis=1, keepdims=True) - agrees == 1) & ~is_known[:, np.newaxis]
+    shares = (alone & agrees).sum(axis=0) / np.maximum((alone & (agrees | ~differs)).sum(axis=0), 1)
+    makers = agrees.sum(axis=1)
+    single, pairs = agrees[makers == 1].sum(axis=0), agrees[makers == 2].astype(np.int64)
+    shared = pairs.T @ pairs
+    every = shared + single[:, np.newaxis] + single
+    families = np.arange(len(names))
+    for one, other in np.argwhere((shared >= _LEAST_SHARED) & (shared > _RELATED * every)):
+        families[families == families[other]] = families[one]
+    return np.asarray(shares, dtype=np.float64), np.unique(families, return_inverse=True)[1]
+
+
+def _describe_families(families: NDArray[np.int64], names: list[str], language: str) -> list[Finding]:
+    """Return a finding for each family of several systems."""
+    members = [[names[own] for own in np.flatnonzero(families == one)] for one in range(max(families) + 1)]
+    words = (
+        "make mostly the same errors: they may be one system, and count as one where references are judged."
+    )
+    return [
+        Finding(f"{join_names(some)} {words}", language, systems=tuple(some))
+        for some in members
+        if len(some) > 1
+    ]
 
 
 def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFrame, pd.DataFrame]:

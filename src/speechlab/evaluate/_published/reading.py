@@ -10,19 +10,19 @@ from typing import Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab.datasets import MANIFEST_ENDINGS, find_usual_columns, read_manifest
+from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._proof.verify import open_report
-from speechlab.tables import parse_delimited, parse_json_lines, read_text
+from speechlab.evaluate._writing.sentences import join_names
 
 # The name of a file of the Open ASR leaderboard: its model, its data set.
 _LEADERBOARD = re.compile(r"MODEL_(?P<system>.+?)_DATASET_(?P<set>.+)")
-_ENDINGS = (".jsonl", ".json", ".csv", ".tsv")
-# The names of columns in files of others, the first that a file has.
+# The names of columns of predictions, the first that a file has; case and blanks around them do not count.
 _NAMES = {
-    "text": ("text", "reference", "ref"),
     "hypothesis": ("pred_text", "hypothesis", "prediction", "transcript"),
+    "text": ("text", "reference", "ref"),
     "recording": ("audio_filepath", "id", "utterance", "file", "audio"),
-    "speaker": ("speaker", "speaker_id", "client_id"),
     "system": ("system", "model"),
     "set": ("set", "dataset"),
 }
@@ -32,9 +32,16 @@ def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
     """Read files, folders of them by system and set, and reports of several systems; and say what was left out."""
     notes: list[str] = []
     origins: dict[tuple[str, str], Path] = {}
-    tables = []
-    for path, folder in chain.from_iterable(map(_list_files, paths)):
-        table = _read_report(path) if folder is None else _read_file(path, folder, notes)
+    files = list(chain.from_iterable(_list_files(path, notes) for path in paths))
+    tables = [_read_report(path) if is_report else _read_file(path, notes) for path, is_report in files]
+    names = {table["system"].iloc[0] for table in tables if len(table)}
+    unnamed = [table.attrs.get("is_unnamed", False) for table in tables]
+    if (
+        len(tables) > 1 and len(names) == 1 and all(unnamed)
+    ):  # a folder of one set, with a file for each system
+        tables = [table.rename(columns={"system": "set", "set": "system"}) for table in tables]
+        notes.append(f"Each file of {next(iter(names))} is taken as a system.")
+    for (path, _), table in zip(files, tables, strict=True):
         if not len(table):
             raise InvalidRequestError(
                 f"{path} has no rows; give predictions, or leave it out", parameter="source"
@@ -43,48 +50,56 @@ def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
             if (other := origins.setdefault((system, name), path)) != path:
                 message = f"{other} and {path} both have {system} on {name}; give one of them"
                 raise InvalidRequestError(message, parameter="source")
-        tables.append(table)
     if not tables:
-        message = f"there are no predictions; give files ({', '.join(_ENDINGS)}), folders of them, or reports"
+        message = f"there are no predictions; give files ({', '.join(MANIFEST_ENDINGS)}), folders of them, or reports"
         raise InvalidRequestError(message, parameter="source")
     return pd.concat(tables, ignore_index=True), notes
 
 
-def _list_files(path: Path) -> list[tuple[Path, str | None]]:
-    """Return the files of a path, each with the name of its folder; a report has none."""
+def _list_files(path: Path, notes: list[str]) -> list[tuple[Path, bool]]:
+    """Return the files of a path, each with whether it is a report; and say which others a folder has."""
     if not path.exists():
         raise InvalidRequestError(f"{path} does not exist", parameter="source")
     if path.is_file():
-        return [(path, None if path.suffix == ".html" else path.parent.name)]
-    reports = sorted(record.parent for record in path.rglob("record.json"))
-    files = sorted(file for file in path.rglob("*") if file.suffix.lower() in _ENDINGS and file.is_file())
-    own = [file for file in files if not any(report in file.parents for report in reports)]
-    return [*((report, None) for report in reports), *((file, file.parent.name) for file in own)]
+        return [(path, path.suffix == ".html")]
+    shown = [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
+    ]
+    reports = [file.parent for file in shown if file.name == "record.json"]
+    own = [file for file in shown if not any(report in file.parents for report in reports)]
+    files = [file for file in own if file.name.lower().removesuffix(".gz").endswith(MANIFEST_ENDINGS)]
+    if others := [file.name for file in own if file not in files]:
+        notes.append(f"{format_count(len(others), 'file')} of other kinds not read: {join_names(others)}.")
+    return [*((report, True) for report in reports), *((file, False) for file in files)]
 
 
-def _read_file(path: Path, folder: str, notes: list[str]) -> pd.DataFrame:
+def _read_file(path: Path, notes: list[str]) -> pd.DataFrame:
     """Read a file. Columns or its name have its system and set; else its folder is the system, its name the set."""
     faults: list[str] = []
-    try:
-        text, ending = read_text(path), path.suffix.lower()
-        if ending in {".jsonl", ".json"}:
-            rows = pd.DataFrame(parse_json_lines(text, faults))
-        else:
-            rows = parse_delimited(text, "\t" if ending == ".tsv" else ",", faults)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise InvalidRequestError(f"{path} cannot be read: {reason}", parameter="source") from None
+    rows = read_manifest(path, path, faults)
     notes += [f"{path.name}, {fault}: left out." for fault in faults]
-    known = _LEADERBOARD.fullmatch(path.stem)
-    cells: dict[str, Any] = {"system": folder, "set": path.stem, **(known.groupdict() if known else {})}
-    for role, names in _NAMES.items():
-        found = next((name for name in names if name in rows.columns), None)
-        if found is not None:
-            cells[role] = rows[found].map(_to_text)
-        elif role in {"text", "hypothesis"}:
-            message = f"{path} has no column of the {role}; it takes one called {' or '.join(names)}"
+    stem = path.name.removesuffix(".gz").rpartition(".")[0]
+    known = _LEADERBOARD.fullmatch(stem)
+    cells: dict[str, Any] = {"system": path.absolute().parent.name, "set": stem}
+    cells |= known.groupdict() if known else {}
+    by_name = {str(column).strip().casefold(): column for column in reversed(rows.columns)}
+    columns = {
+        role: next((by_name[name] for name in names if name in by_name), None)
+        for role, names in _NAMES.items()
+    }
+    columns["speaker"] = find_usual_columns(rows).get("speaker")
+    for role in ("text", "hypothesis"):
+        if columns[role] is None:
+            message = f"{path} has no column of the {role}; it takes one called {' or '.join(_NAMES[role])}"
             raise InvalidRequestError(message, parameter="source")
+    cells |= {role: rows[name].map(_to_text) for role, name in columns.items() if name is not None}
     table = pd.DataFrame(cells, index=rows.index)
+    if count := int(table[["system", "set"]].isna().any(axis=1).sum()):
+        notes.append(f"{path.name}, {format_count(count, 'row')} without a system or a set: left out.")
+        table = table.dropna(subset=["system", "set"])
+    table.attrs["is_unnamed"] = known is None and columns["system"] is None
     return table.assign(hypothesis=table["hypothesis"].fillna(""))  # an empty cell is an empty prediction
 
 

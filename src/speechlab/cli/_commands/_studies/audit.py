@@ -18,7 +18,9 @@ def audit(
         Path | None,
         typer.Option(metavar="REPORT", help="Folder of the report, or one page that ends in .html."),
     ] = None,
-    language: Annotated[str, typer.Option(help="Language code of the texts.")] = "en",
+    language: Annotated[
+        str | None, typer.Option(help="Language code of the texts; Japanese and Chinese are found.")
+    ] = None,
     normalize: Annotated[str, typer.Option(help="Normalizer, such as open-asr.")] = "auto",
     title: Annotated[str, typer.Option(help="Title of the report.")] = "Audit",
 ) -> None:
