@@ -8,8 +8,9 @@ imported on first use. The embedded service offers the engines over the API; not
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from speechlab._door import set_module_to_room as _name_after
-from speechlab.engines._align import align
 from speechlab.engines._check import EngineCheck, add_model, check, list_addable_models
 from speechlab.engines._devices import describe_gpus, list_gpus
 from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, compute_dnsmos, embed_speaker
@@ -39,6 +40,9 @@ from speechlab.engines._speech.phonemes import Reader, ReadHere
 from speechlab.engines._weights.progress import send_progress_to
 from speechlab.engines._weights.store import ModelStore
 
+if TYPE_CHECKING:
+    from speechlab.engines._align import align
+
 __all__ = [
     "EngineEntry",
     "EngineVoice",
@@ -56,3 +60,14 @@ __all__ = [
 ]
 
 _name_after(__name__, globals())
+
+
+def __getattr__(name: str) -> Any:
+    """Load ``align`` at its first use: it needs tables and sound, which each process that reads a text would load."""
+    if name != "align":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from speechlab.engines._align import align
+
+    globals()[name] = align
+    _name_after(__name__, globals(), [name])
+    return align
