@@ -34,7 +34,9 @@ class Wire:
             text = head.decode("latin-1").lower()
             length = int(text.partition("content-length: ")[2].partition("\r\n")[0])
             while len(body) < length:
-                body += connection.recv(65_536)
+                if not (chunk := connection.recv(65_536)):
+                    return
+                body += chunk
             self.heads.append(text)
             self.bodies.append(body)
             if self.hang:
