@@ -78,7 +78,7 @@ def read_onnx_header(path: Path) -> OnnxHeader:
                     name, value = _read_pair(stream, stream.tell() + length)
                     metadata[name] = value
             is_complete = found_graph
-    except _FormatError:
+    except _HeaderError:
         is_complete = False
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror or type(error).__name__}") from error
@@ -87,7 +87,7 @@ def read_onnx_header(path: Path) -> OnnxHeader:
     return OnnxHeader(path, metadata, tuple(inputs))
 
 
-class _FormatError(Exception):
+class _HeaderError(Exception):
     """The bytes are no message of protocol buffers, or end too early."""
 
 
@@ -96,11 +96,11 @@ def _read_varint(stream: BinaryIO) -> int:
     for shift in range(0, 70, 7):
         byte = stream.read(1)
         if not byte:
-            raise _FormatError
+            raise _HeaderError
         value |= (byte[0] & 0x7F) << shift
         if not byte[0] & 0x80:
             return value
-    raise _FormatError
+    raise _HeaderError
 
 
 def _iterate_fields(stream: BinaryIO, end: int) -> Iterator[tuple[int, int]]:
@@ -112,7 +112,7 @@ def _iterate_fields(stream: BinaryIO, end: int) -> Iterator[tuple[int, int]]:
             length = _read_varint(stream)
             at = stream.tell() + length
             if at > end:
-                raise _FormatError
+                raise _HeaderError
             yield number, length
         elif kind == _VARINT:
             _read_varint(stream)
@@ -120,9 +120,9 @@ def _iterate_fields(stream: BinaryIO, end: int) -> Iterator[tuple[int, int]]:
         elif kind in (_FIXED_32, _FIXED_64):
             at = stream.tell() + (4 if kind == _FIXED_32 else 8)
         else:
-            raise _FormatError
+            raise _HeaderError
         if number == 0 or at > end:
-            raise _FormatError
+            raise _HeaderError
         stream.seek(at)
 
 
