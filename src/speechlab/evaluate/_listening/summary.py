@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -109,42 +109,60 @@ def compare_systems(table: pd.DataFrame, method: str, smallest: float) -> pd.Dat
     return judge(run_pair_tests(table, method, smallest), more=more)
 
 
+class _Answers(NamedTuple):
+    """The answers on a pair of systems, each with the codes of its listener and item."""
+
+    scores: NDArray[np.float64]
+    listeners: NDArray[np.int64]
+    items: NDArray[np.int64]
+    of_first: NDArray[np.bool_]  # whether the first of the pair is rated; of preferences always
+
+
 def run_pair_tests(table: pd.DataFrame, method: str, smallest: float) -> list[dict[str, Any]]:
     """Test each pair of systems; the p-values are not yet corrected."""
     if method in {"ab", "abx"}:
         names = [table[side].astype(get_text_dtype()) for side in ("system", "other")]
-        pairs = {
-            (str(first), str(second)): group for (first, second), group in table.groupby(names, sort=False)
-        }
+        groups = table.groupby(names, sort=False)
+        pairs = {(str(first), str(second)): _encode_answers(part) for (first, second), part in groups}
     else:
-        tested = table[table["role"] == "test"]
-        systems = tested.groupby("system")["score"].mean().sort_values(ascending=False, kind="stable").index
-        pairs = {pair: tested[tested["system"].isin(pair)] for pair in combinations(systems, 2)}
+        # Names are encoded once for all pairs: the power of a test takes hundreds of such tables.
+        tested = table[(table["role"] == "test") & table["system"].notna()]
+        answers = _encode_answers(tested)
+        codes, systems = pd.factorize(tested["system"].astype(str), sort=True)
+        means = np.bincount(codes, answers.scores) / np.bincount(codes)
+        pairs = {}
+        for first, second in combinations(np.argsort(-means, kind="stable"), 2):
+            of_pair = (codes == first) | (codes == second)
+            own = answers._replace(of_first=codes == first)
+            pairs[systems[first], systems[second]] = _Answers(*(values[of_pair] for values in own))
     measure = {"measure": METHODS[method].measure, "unit": "answer" if method == "abx" else POINTS}
     return [measure | _run_pair_test(*pair, answers, method, smallest) for pair, answers in pairs.items()]
 
 
+def _encode_answers(table: pd.DataFrame) -> _Answers:
+    codes = (_encode_names(table[name]) for name in ("listener", "item"))
+    return _Answers(table["score"].to_numpy(np.float64), *codes, np.ones(len(table), bool))
+
+
 def _run_pair_test(
-    first: str, second: str, answers: pd.DataFrame, method: str, smallest: float
+    first: str, second: str, answers: _Answers, method: str, smallest: float
 ) -> dict[str, Any]:
     """Test how much better the first of two systems is than the second; of ABX, whether they are told apart."""
-    score, count = answers["score"].to_numpy(), len(answers)
+    score, count = answers.scores, len(answers.scores)
     values: dict[str, Any] = {}
     if method in {"ab", "abx"}:
         mean = float(score.mean())
         shares = (score - mean) / count
     else:
-        is_first = (answers["system"] == first).to_numpy()
+        is_first = answers.of_first
         of_first, of_second = score[is_first].mean(), score[~is_first].mean()
         mean = float(of_first - of_second)
         shares = np.where(
             is_first, (score - of_first) / is_first.sum(), (of_second - score) / (~is_first).sum()
         )
-        means = answers.groupby(answers["system"].astype(str))["score"].mean()
-        values = {"value_a": means[second], "value_b": means[first]}
+        values = {"value_a": of_second, "value_b": of_first}
     guessed = 0.5 if method == "abx" else 0.0
-    codes = _encode_names(answers["listener"]), _encode_names(answers["item"])
-    estimate = estimate_two_way_mean(mean - guessed, shares, *codes)
+    estimate = estimate_two_way_mean(mean - guessed, shares, answers.listeners, answers.items)
     largest = METHODS[method].largest
     known = min(estimate.listeners, estimate.items) >= _MIN_FOR_INTERVAL
     facts = {
