@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -380,14 +380,11 @@ class Report(ShareableContents):
         return self._render_page(max_bytes)[0]
 
     def _render_page(self, max_bytes: int) -> tuple[str, dict[str, tuple[bytes, bytes]]]:
-        """Return the page, and its figures as SVG by what they show, each also for a phone."""
+        """Return the page, and the figures that it shows."""
         if not is_whole_number(max_bytes) or max_bytes < 1:
             raise build_argument_error("max_bytes", max_bytes, "a whole number of bytes from 1 on")
-        drawn: Mapping[str, Any] = self.figures(width=PAGE_INCHES)
-        figures = {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in drawn.items()}
-        rows = self.build_shown_table()
-        shown = {name: drawing for name, drawing in figures.items() if name not in self.charted}
-        return render_page(self, self.below(rows), shown, rows, max_bytes), figures
+        figures, rows = draw_page_figures(self), self.build_shown_table()
+        return render_page(self, self.below(rows), figures, rows, max_bytes), figures
 
     @shorten_tracebacks
     def save(self, path: str | os.PathLike[str], *, max_bytes: int = PAGE_BYTES) -> Path:
@@ -416,7 +413,10 @@ class Report(ShareableContents):
             except OSError as error:
                 raise build_write_error(where, error) from error
             return where
-        write_folder(where, self, html=html, figures=figures)
+        vectors = {name: wide for name, (wide, _) in figures.items()}
+        for name, figure in _draw_figures(self, charted=True).items():
+            vectors[name] = figure.to_svg()
+        write_folder(where, self, html=html, figures=vectors)
         return where
 
     @staticmethod
@@ -446,6 +446,19 @@ class Report(ShareableContents):
 
     def _repr_html_(self) -> str:
         return str(notebook_output(*self.sections(clips=3)))
+
+
+def draw_page_figures(report: Report) -> dict[str, tuple[bytes, bytes]]:
+    """Return the figures that a page shows as SVG, each also for a phone."""
+    figures = _draw_figures(report, charted=False)
+    return {name: (figure.to_svg(), figure.to_phone_svg()) for name, figure in figures.items()}
+
+
+def _draw_figures(report: Report, *, charted: bool) -> dict[str, Any]:
+    """Return the figures that a table of the page has as bars, or the others."""
+    titles = report.charted
+    drawings = [drawing for drawing in report.drawings if (drawing.title in titles) is charted]
+    return {**replace(report, drawings=drawings).figures(width=PAGE_INCHES)}
 
 
 def _build_audio_option(frame: pd.DataFrame) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import orjson
 from speechlab._files import check_is_regular_file
 from speechlab.display import escape
 from speechlab.errors import StoreError
-from speechlab.evaluate._report import PAGE_INCHES, Report
+from speechlab.evaluate._report import Report, draw_page_figures
 from speechlab.evaluate._writing.page import (
     hash_figure,
     render_page_parts,
@@ -59,12 +59,7 @@ def read_page(page: Path) -> str:
 def compare_page(compared: NumberCheck, text: str, held: Mapping[str, Any], anew: Report) -> list[str]:
     """Compare a page with the one made anew; return what could not be compared, in sentences."""
     data: Mapping[str, Any] = held.get("report", {})
-    figures: Mapping[str, Any] = anew.figures(width=PAGE_INCHES)
-    drawn = {
-        name: (figure.to_svg(), figure.to_phone_svg())
-        for name, figure in figures.items()
-        if name not in anew.charted
-    }
+    drawn = draw_page_figures(anew)
     sound = bool(data.get("sound"))
     view = anew.build_shown_table()
     above, before = anew.below(view), len(compared.unequal)

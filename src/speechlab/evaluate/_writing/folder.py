@@ -83,9 +83,7 @@ def resolve_report_path(path: object) -> Path:
     return where
 
 
-def write_folder(
-    path: Path, report: Contents, *, html: str, figures: Mapping[str, tuple[bytes, bytes]]
-) -> None:
+def write_folder(path: Path, report: Contents, *, html: str, figures: Mapping[str, bytes]) -> None:
     """Write a report to a folder. The recordings of its tables are copied, and the tables name the copies."""
     left: list[str] = []
     try:
@@ -113,7 +111,7 @@ def _write_files(
     draft: Path,
     report: Contents,
     html: str,
-    figures: Mapping[str, tuple[bytes, bytes]],
+    figures: Mapping[str, bytes],
     left: list[str],
 ) -> set[str]:
     """Write a report to the draft of its folder; return the names of its tables and figures."""
@@ -130,7 +128,7 @@ def _write_files(
             written.add(f"{name}.parquet")
         if name in _CSV_TABLES:
             escape_frame_formulas(table).to_csv(draft / f"{name}.csv", index=False)
-    for name, (vectors, _) in figures.items():
+    for name, vectors in figures.items():
         (draft / "figures").mkdir(exist_ok=True)
         label = UNSAFE.sub("-", name.lower()).strip("-")
         (draft / "figures" / f"{label}.svg").write_bytes(vectors)
