@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import threading
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -96,7 +95,7 @@ def embed_speaker(samples: Floats) -> Floats:
 
     As in Resemblyzer, windows of 1.6 s are taken every 0.77 s, the last only if three quarters of it are filled.
     """
-    layers, linear, bias = _read_lstm_weights(ModelStore().ensure_files(SPEAKERS)[_FILE])
+    layers, linear, bias = _load_lstm_weights()
     frames = -(-(len(samples) + 1) // _HOP)
     starts = np.arange(0, max(1, frames - _WINDOW + _STEP + 1), _STEP)
     if len(starts) > 1 and (len(samples) - starts[-1] * _HOP) / (_WINDOW * _HOP) < 0.75:
@@ -136,8 +135,8 @@ def _compute_sigmoid(values: Floats) -> Floats:
 
 
 @lru_cache(maxsize=1)
-def _read_lstm_weights(path: Path) -> tuple[list[_Layer], Floats, Floats]:
-    data = path.read_bytes()
+def _load_lstm_weights() -> tuple[list[_Layer], Floats, Floats]:
+    data = ModelStore().ensure_files(SPEAKERS)[_FILE].read_bytes()
 
     def read_floats(at: int, count: int) -> Floats:
         return np.frombuffer(data, dtype="<f4", count=count, offset=at).astype(np.float32)

@@ -140,8 +140,8 @@ def run_pair_tests(table: pd.DataFrame, method: str, smallest: float) -> list[di
 
 
 def _encode_answers(table: pd.DataFrame) -> _Answers:
-    codes = (_encode_names(table[name]) for name in ("listener", "item"))
-    return _Answers(table["score"].to_numpy(np.float64), *codes, np.ones(len(table), bool))
+    listeners, items = _encode_names(table["listener"]), _encode_names(table["item"])
+    return _Answers(table["score"].to_numpy(np.float64), listeners, items, np.ones(len(table), np.bool_))
 
 
 def _run_pair_test(
