@@ -80,6 +80,9 @@ def test_empty_translations_are_counted_in_the_answer():
     )
     assert report.summary["empties"].tolist() == [10]
     assert study(frame, "a", "b").answer.endswith("a came back empty on 10 of 40.")
+    few = study(plant(40, a=lambda row, text, _: "" if row < 3 else text, b=spoil(0.06)), "a", "b")
+    assert few.conclusion.text == "No difference is shown, but a came back empty on 3 of 40 texts."
+    assert few.answer.count("came back empty") == 1
 
 
 def test_equal_texts_are_one_block():

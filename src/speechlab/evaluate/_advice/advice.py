@@ -180,7 +180,9 @@ def list_failure_remarks(
         for name in absent
     ]
     remarks += [
-        f"{quote_name(name)} came back empty on {count} of {counts[name]}" for name, count in empty.items()
+        f"{quote_name(name)} came back empty on {count} of {counts[name]}"
+        for name, count in empty.items()
+        if f"{quote_name(name)} came back empty" not in told
     ]
     return remarks + [
         f"{quote_name(name)} failed on {count} of {counts[name]}"

@@ -234,7 +234,8 @@ def _conclude_abx(test: _Test) -> tuple[str, str]:
             lead = f"{len(hearers)} of {who} {_agree('hear', len(hearers))} a difference between {names}."
             return lead, f"{join_fitting_clauses([right, more])}."
         lead = f"{test.noun.capitalize()}s can hear a difference: {share}, where guessing gives 50%."
-        return lead, f"{capitalize_unless_name(join_fitting_clauses([f'{names}: {chance}, {who}', more]))}."
+        facts = join_fitting_clauses([f"{names}: {chance}, {who}", more])
+        return lead, f"{capitalize_unless_name(facts, [first['a'], first['b']])}."
     needed = _describe_listeners_needed(test, first)
     return f"No audible difference shown between {names}.", f"{join_fitting_clauses([right, alone, needed])}."
 

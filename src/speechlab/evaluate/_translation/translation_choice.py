@@ -18,7 +18,7 @@ from speechlab.evaluate._advice.advice import (
     list_failure_remarks,
 )
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
-from speechlab.evaluate._advice.evidence import list_systems_failing_more
+from speechlab.evaluate._advice.evidence import MAX_LACK, list_systems_failing_more
 from speechlab.evaluate._advice.no_worse import apply_prices
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._translation.translation_differences import (
@@ -44,6 +44,8 @@ _LEVEL = 0.05
 _ABSENT = 0.2
 # Share of texts, and number, from which on copies of the source are in the answer.
 _COPIED, _FEW_COPIES = 0.1, 2
+# Fewest empty translations that the first sentence has.
+_FEW_EMPTY = 2
 # Share of terms lost from which on a better score is not advised without them.
 _TERMS_LOST = 0.05
 
@@ -238,6 +240,11 @@ class _TranslatorChoice:
             same = f"{both} {self._format_score(self.scores[best])} on {count}, too few to say there is none"
             return Advice(best, lead, (same, terms))
         clauses += [] if few else ["this may be chance"]
+        empty = max((best, *rivals), key=lambda system: self.empty[system])
+        if self.empty[empty] >= max(_FEW_EMPTY, MAX_LACK * self.total):
+            count = f"{self.empty[empty]} of {format_count(self.total, 'text')}"
+            words = f"no difference is shown, but {quote_name(empty)} came back empty on {count}"
+            return Advice(best, Lead(remarks=(words,), is_undecided=True), tuple(clauses))
         return Advice(best, describe_lead(best, rivals, first.get("p_holm")), tuple(clauses))
 
     def _advise_by_terms(self, rivals: list[str]) -> Advice | None:

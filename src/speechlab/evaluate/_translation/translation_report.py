@@ -304,7 +304,7 @@ def _build_scores_conclusion(summary: pd.DataFrame, table: pd.DataFrame, columns
         ]
         words = [f"{label}: {join_fitting_clauses(line)}." for label, line in zip(labels, lines, strict=True)]
         if len({row.get(columns.target_lang) for row in rows}) > 1:
-            words.append("chrF compares wording, not meaning, and no two languages with each other.")
+            words.append("chrF compares wording, not meaning; it cannot compare two languages.")
         few = _describe_few_texts(rows, "each")
         return Conclusion(few or f"Translations score {what} {span} of 100.", "\n".join(words))
     (row,), counts = rows, _list_counts(rows[0])
