@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 _ROUNDS = (
     ((0, 1),),
     ((1, 0), (1, 1), (0, 2)),
-    ((1, 2), *((spelling, sentence) for spelling in (2, 3) for sentence in (0, 1, 2))),
+    ((1, 2),),
+    tuple((spelling, sentence) for spelling in (2, 3) for sentence in (0, 1, 2)),
 )
 _COLUMNS = ["word", "language", "verdict", "spelling", "recognized", "respelled", "text", "audio", "spoken"]
 _VERDICTS = _REPAIRED, _HEARD, _UNJUDGED = "repaired", "to be heard", "not judged"
