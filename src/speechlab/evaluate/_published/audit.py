@@ -144,7 +144,7 @@ def _select_common_rows(rows: pd.DataFrame, scored: pd.DataFrame) -> tuple[pd.Da
         systems = [name for name in systems if name not in few]
         most = f"{counts.max():,} utterances with the usual reference"
         notes += [f"{name}: left out, as it has {counts[name]:,} of {most}." for name in few]
-        rows, usual = (part[part["system"].isin(systems)] for part in (rows, usual))
+        rows, scored, usual = (part[part["system"].isin(systems)] for part in (rows, scored, usual))
     is_common = usual.groupby("utterance")["system"].transform("nunique") == len(systems)
     common = usual[is_common].reset_index(drop=True)
     excluded = scored[~scored["utterance"].isin(common["utterance"])]
@@ -165,11 +165,11 @@ def _select_common_rows(rows: pd.DataFrame, scored: pd.DataFrame) -> tuple[pd.Da
 
 
 def _select_usual_references(scored: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that have the reference of most systems."""
+    """Return the rows that have the reference of most systems, which another one has too."""
     keys = ["utterance", "reference_normalized"]
     owners = scored.groupby(keys, sort=False, observed=True).size().reset_index(name="owners")
     most = owners.sort_values("owners", ascending=False, kind="stable").drop_duplicates("utterance")
-    return scored.merge(most[keys], on=keys)
+    return scored.merge(most.loc[most["owners"] > 1, keys], on=keys)
 
 
 def _add_blocks(common: pd.DataFrame, system: str) -> tuple[pd.DataFrame, list[str]]:

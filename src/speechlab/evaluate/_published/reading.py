@@ -34,13 +34,9 @@ def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
     origins: dict[tuple[str, str], Path] = {}
     files = list(chain.from_iterable(_list_files(path, notes) for path in paths))
     tables = [_read_report(path) if is_report else _read_file(path, notes) for path, is_report in files]
-    names = {table["system"].iloc[0] for table in tables if len(table)}
-    unnamed = [table.attrs.get("is_unnamed", False) for table in tables]
-    if (
-        len(tables) > 1 and len(names) == 1 and all(unnamed)
-    ):  # a folder of one set, with a file for each system
+    if _is_folder_of_one_set(tables):
+        notes.append(f"Each file of {tables[0]['system'].iloc[0]} is taken as a system.")
         tables = [table.rename(columns={"system": "set", "set": "system"}) for table in tables]
-        notes.append(f"Each file of {next(iter(names))} is taken as a system.")
     for (path, _), table in zip(files, tables, strict=True):
         if not len(table):
             raise InvalidRequestError(
@@ -54,6 +50,13 @@ def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
         message = f"there are no predictions; give files ({', '.join(MANIFEST_ENDINGS)}), folders of them, or reports"
         raise InvalidRequestError(message, parameter="source")
     return pd.concat(tables, ignore_index=True), notes
+
+
+def _is_folder_of_one_set(tables: Sequence[pd.DataFrame]) -> bool:
+    """Return whether files of one folder, of which none names its system, have names of their own."""
+    names = [table[["system", "set"]].drop_duplicates() for table in tables if table.attrs.get("is_unnamed")]
+    pairs = pd.concat(names).drop_duplicates() if names else pd.DataFrame(columns=["system", "set"])
+    return 1 < len(tables) == len(pairs) and pairs["system"].nunique() == 1
 
 
 def _list_files(path: Path, notes: list[str]) -> list[tuple[Path, bool]]:
