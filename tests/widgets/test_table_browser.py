@@ -328,6 +328,7 @@ def test_the_saved_page_plays_under_its_own_policy(shown, tmp_path):
     assert page.locator(".sl-row.sl-playing").get_attribute("data-row") == "1"
     assert page.evaluate("window.fired") is None
     assert page.get_by_role("button", name="Save marks").count() == 1
+    assert page.get_by_role("heading", level=1).all_inner_texts() == ["Sounds"]
 
 
 def test_names_of_many_columns_stand_above_their_cells_or_are_a_line_to_sort_by(shown, tmp_path):

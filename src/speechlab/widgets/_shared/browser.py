@@ -11,7 +11,7 @@ from pathlib import Path
 
 import orjson
 
-from speechlab.display import Html, escape, read_page_style
+from speechlab.display import Html, element, escape, read_page_style
 
 _HERE = Path(__file__).parent
 _IMPORT = re.compile(r"^import \{[^}]*\} from \"(?P<path>\./[^\"]+|\.\./[^\"]+)\";\n", re.MULTILINE)
@@ -33,6 +33,7 @@ _DATA_ELEMENT = '<script type="application/json" id="{name}">{text}</script>\n'
 _STYLE = """
 :root { color-scheme: light dark; }
 body { margin: 0; padding: 16px; background: #fff; }
+main > h1 { margin: 0 0 12px; font: 600 1.3rem/1.3 system-ui, sans-serif; overflow-wrap: anywhere; }
 @media screen and (prefers-color-scheme: dark) { body { background: #14171d; } }
 """
 _WIDE = """
@@ -106,6 +107,7 @@ def render_widget_page(
     noscript: str = "This page needs JavaScript, which it holds itself.",
     above: Html | None = None,
     below: Html | None = None,
+    with_heading: bool = False,  # the title, where nothing is above the widget
 ) -> str:
     """Return the page, whose content security policy forbids all requests."""
     script = module.replace("export default ", "const widget = ") + "\n" + bundle_module(stand_in)
@@ -118,7 +120,7 @@ def render_widget_page(
         style=css,
         style_hash=_hash_text(css),
         more="" if above is None else _EXTRA_POLICY,
-        above=above or "",
+        above=above or (element("h1", title, dir="auto") if with_heading else ""),
         below=below or "",
         noscript=noscript,
         held=_render_data_elements(held),

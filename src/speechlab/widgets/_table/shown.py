@@ -238,6 +238,7 @@ def _render_shell(title: str, above: Html | None, below: Html | None, held: str,
         noscript="The rows need JavaScript, which this page holds itself.",
         above=above,
         below=below,
+        with_heading=True,
     )
 
 

@@ -15,6 +15,7 @@ from speechlab.display import (
     diff,
     element,
     end_directions,
+    format_count,
     join,
     render_difference_legend,
     write_minus,
@@ -108,7 +109,8 @@ def render_static_table(
 def _render_annotations(rows: Rows) -> Html | None:
     """Return the marks, ratings and notes of all rows as the text of a file for ``sl.show(frame, marks=file)``."""
     file = format_marks_file(rows)
-    summary = f"Marks, ratings and notes of {file.rows:,} rows, as a file for sl.show(frame, marks=file)"
+    rated = format_count(file.rows, "row")
+    summary = f"Marks, ratings and notes of {rated}, as a file for sl.show(frame, marks=file)"
     left_out = {"further rows": file.rows_left, "notes": file.notes_left}
     words = " and ".join(f"{count:,} {what}" for what, count in left_out.items() if count)
     if not (file.rows or words):
