@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from support.browser import FLAGS, Page, chromium_path
+from support.firefox import Firefox
 from support.staged_voices import voices_service
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
@@ -22,12 +23,20 @@ def flags():
 
 @pytest.fixture(scope="module")
 def chromium(flags):
-    """The system's Chromium, for one file: while Playwright lives, no other test can run an event loop here."""
-    path = chromium_path()
+    """The system's Chromium, for one file: while Playwright lives, no other test can run an event loop here.
+
+    In its place Firefox with ``BROWSER=firefox`` (``poe firefox``).
+    """
+    in_firefox = os.environ.get("BROWSER") == "firefox"
+    path = None if in_firefox else chromium_path()
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=flags)
+        browser = (
+            Firefox(playwright)
+            if in_firefox
+            else playwright.chromium.launch(executable_path=path, args=flags)
+        )
         yield browser
         browser.close()
 

@@ -61,7 +61,7 @@ def test_rows_have_waveforms_and_differences_and_hostile_text_stays_text(show_ta
     assert page.locator("#cell img, #cell script, #cell iframe").count() == 0
     # a mark that turns the direction around ends with the text that holds it
     page.locator(".sl-row").nth(2).click()
-    assert page.locator(".sl-heard bdi").inner_text() == f"3: {HOSTILE}"
+    assert page.locator(".sl-heard bdi").text_content() == f"3: {HOSTILE}"
     assert page.locator(".sl-words").first.evaluate("node => getComputedStyle(node).unicodeBidi") == "isolate"
     root = page.locator(".speechlab-table")
     assert "mathjax_ignore" in root.get_attribute("class")
