@@ -12,12 +12,12 @@ PROGRAM = """
 import asyncio, gc, os
 from speechlab.client import AsyncClient, Client
 
-def options(): return {{"base_url": {url!r}, "transport": {wire!r}}}
+def options(): return {"base_url": URL, "transport": WIRE}
 def text(lab): return lab.translate("a", source_lang="ja", target_lang="en")
 def say(*words): os.write(1, (" ".join(map(str, words)) + "\\n").encode())  # in one piece, from either process
-def stream(lab): return lab.stream_speech("a", voice={voice!r}, format="pcm")
-{code}
+def stream(lab): return lab.stream_speech("a", voice=VOICE, format="pcm")
 """
+WIRES = ["httpx2", "aiohttp"]
 ENDINGS = {
     "a client, a stream and one that was opened": """
 lab, second, third = (Client(**options()) for _ in range(3))
@@ -101,16 +101,20 @@ PRINTED = {
 }
 
 
-def run(server, http, wire, code):
+def run(server, http, wires, *codes):
+    """Run each of the codes on each of the wires, in one program that ends with all that they leave."""
+
     def answer(request):
         if request.path == "/tts/voices":
             return [http.reply(body={"voices": [http.VOICE]})]
         if request.path == "/tts":
             return [*http.chunked(bytes(1000), end=False), 60.0]
-        return [60.0, http.reply(body=TRANSLATED)] if "daemon" in code else [http.reply(body=TRANSLATED)]
+        return [60.0, http.reply(body=TRANSLATED)] if "daemon" in codes[0] else [http.reply(body=TRANSLATED)]
 
     server.script(answer)
-    program = PROGRAM.format(url=server.base_url, wire=wire, voice=http.VOICE_ID, code=code)
+    given = {"URL": server.base_url, "VOICE": http.VOICE_ID}
+    left = [({**given, "WIRE": wire}, PROGRAM + code) for wire in wires for code in codes]
+    program = f"left = {left!r}\nfor names, code in left:\n    exec(code, names)"
     return subprocess.run(
         [sys.executable, "-c", program], timeout=60, capture_output=True, text=True, check=False
     )
@@ -118,16 +122,17 @@ def run(server, http, wire, code):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_what_is_not_closed_ends_in_silence(server, http, wire, ending):
-    done = run(server, http, wire, ENDINGS[ending])
-    assert done.stderr == ""
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == PRINTED[ending]
+def test_what_is_not_closed_ends_in_silence(server, http, ending):
+    # What forks goes on in two processes, of which each would do the work of the other wire, too.
+    for wires in [[wire] for wire in WIRES] if "fork" in ending else [WIRES]:
+        done = run(server, http, wires, ENDINGS[ending])
+        assert done.stderr == ""
+        assert done.returncode == 0
+        assert done.stdout.splitlines() == PRINTED[ending] * len(wires)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_stream_of_a_loop_that_ended(server, http, wire, kept):
-    code = STREAM_OF_A_LOOP if kept else STREAM_OF_A_LOOP.replace("    global pieces\n", "")
-    done = run(server, http, wire, code)
-    assert (done.stdout, done.stderr) == ("1000\n", "")
+def test_a_stream_of_a_loop_that_ended(server, http):
+    let_go = STREAM_OF_A_LOOP.replace("    global pieces\n", "")
+    done = run(server, http, WIRES, STREAM_OF_A_LOOP, let_go)
+    assert (done.stdout, done.stderr) == ("1000\n" * 4, "")
