@@ -81,14 +81,13 @@ def get(url: str, key: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_one_line_when_ready_and_a_clean_end(start, number):
+def test_one_line_when_ready_and_a_clean_end(start):
     process = start("--port", "0")
     fields = process.ready()
     assert set(fields) == {"base_url", "ws_base_url", "api_key"}
     assert fields["base_url"].replace("http", "ws") == fields["ws_base_url"]
     assert get(fields["base_url"] + "/tts/voices", fields["api_key"]) == 200
-    process.child.send_signal(number)
+    process.child.send_signal(signal.SIGTERM)
     code, out, err = process.end()
     assert (code, out) == (0, "")
     assert fields["api_key"] not in err
@@ -97,11 +96,12 @@ def test_one_line_when_ready_and_a_clean_end(start, number):
 
 
 @pytest.mark.slow
-def test_a_given_key_is_not_repeated_and_shows_nowhere(start):
+def test_a_given_key_is_not_repeated_and_shows_nowhere_and_unknown_settings_are_warned_of(start):
     key = f"sl:{CANARY}-12345"
-    process = start("--port", "0", SPEECHLAB_SERVICE_API_KEY=key)
+    process = start("--port", "0", SPEECHLAB_SERVICE_API_KEY=key, SPEECHLAB_SERVICE_PROT="1")
     fields = process.ready()
-    assert set(fields) == {"base_url", "ws_base_url"}
+    assert set(fields) == {"base_url", "ws_base_url", "warnings"}
+    assert CANARY not in str(fields)
     base = fields["base_url"]
     assert get(base + "/tts/voices", key) == 200
     for path in ("/tts", f"/{key}", f"/tts/voices?api_key={key}"):
@@ -109,10 +109,12 @@ def test_a_given_key_is_not_repeated_and_shows_nowhere(start):
         request = urllib.request.Request(base + path, body, {"Authorization": f"Bearer {key}"})
         with pytest.raises(urllib.error.HTTPError):
             urllib.request.urlopen(request, timeout=10)
-    process.child.terminate()
+    process.child.send_signal(signal.SIGINT)
     code, out, err = process.end()
     assert code == 0
     assert CANARY not in out + err
+    assert "SPEECHLAB_SERVICE_PROT" in json.loads(err.splitlines()[0])["event"]
+    assert json.loads(err.splitlines()[-1])["event"] == "stopped"
 
 
 @pytest.mark.slow
@@ -152,20 +154,9 @@ def test_settings_that_cannot_be_are_said_before_the_start(arguments, said, caps
     assert "hunter22" not in err
 
 
-@pytest.mark.slow
-def test_a_key_can_be_made(start):
-    code, out, _ = start("--make-key").end()
-    assert code == 0
-    assert out.startswith("sl:")
-
-
-@pytest.mark.slow
-def test_unknown_settings_are_warned_of_in_the_log(start):
-    process = start("--port", "0", SPEECHLAB_SERVICE_PROT="1")
-    process.ready()
-    process.child.terminate()
-    _, _, err = process.end()
-    assert "SPEECHLAB_SERVICE_PROT" in json.loads(err.splitlines()[0])["event"]
+def test_a_key_can_be_made(capsys):
+    assert main(["--make-key"]) == 0
+    assert capsys.readouterr().out.startswith("sl:")
 
 
 @pytest.mark.slow
@@ -265,8 +256,9 @@ def test_a_model_cache_that_cannot_be_used_is_said_plainly(start, tmp_path):
     assert reply.status == 500
     assert "SPEECHLAB_CACHE_DIR" in reply.json()["error"]
     assert str(tmp_path) not in reply.json()["error"]
-    process.child.terminate()
-    _, _, err = process.end()
+    process.child.send_signal(signal.SIGHUP)
+    code, _, err = process.end()
+    assert (code, json.loads(err.splitlines()[-1])["event"]) == (0, "stopped")
     failures = [json.loads(line) for line in err.splitlines() if "failed" in line]
     assert [failure["error"] for failure in failures] == ["ModelError", "ModelError"]
     assert str(blocked) in failures[0]["detail"]
