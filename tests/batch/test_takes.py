@@ -107,6 +107,8 @@ def test_another_language_is_found_by_a_recognizer_that_is_not_told_one(store):
     assert made["transcript"][1] == "garbage garbage garbage"
     # twelve lines, two again with silence around them, one without a language; then a take of each of these two
     assert stage.heard == 12 + 2 + 1 + 2 + 2
+    stage.ear = system("mute", transcribe=stage.recognize, version="1")  # which names no language
+    assert stage.make(store, TEXTS[1:2], takes=2)["why"][0].startswith("could not be judged: the text is")
 
 
 def test_what_is_misheard_in_every_take_is_set_apart_and_what_stays_wrong_is_faulty(store):

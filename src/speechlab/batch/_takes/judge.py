@@ -91,7 +91,9 @@ class Judge:
         heard = self._recognize([judged[at].audio for at in doubtful], [None] * len(doubtful))
         for at, row in zip(doubtful, heard, strict=True):
             code = row["hypothesis_language"]
-            if not is_missing(code) and parse_primary_language(code) != spoken[at].line.language:
+            if is_missing(code) or not code:  # a function need not say it
+                continue
+            if parse_primary_language(code) != spoken[at].line.language:
                 fault = f"it is recognized as {get_language_name(str(code))}"
                 judged[at] = replace(judged[at], faults=(*judged[at].faults, fault))
         return judged
