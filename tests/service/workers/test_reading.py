@@ -1,4 +1,7 @@
-"""Texts are read in processes of their own: one that crashes or hangs costs a process and its sender an error."""
+"""Texts are read in processes of their own: one that crashes or hangs costs a process and its sender an error.
+
+A process that reads Japanese starts in half of the time of one that reads English.
+"""
 
 from __future__ import annotations
 
@@ -75,29 +78,29 @@ def test_a_long_text_comes_back_whole(usual):
 @pytest.mark.engines
 def test_a_reader_that_crashes_is_replaced(usual):
     usual.end_idle_processes(0)  # so that the newest is the one that is asked
-    expected = usual.english("Again.")
+    expected = usual.japanese("もう一度。")
     worker, reasons = newest_worker(MODULE), []
     worker.suspend()
-    thread = threading.Thread(target=lambda: reasons.append(failed(lambda: usual.english(CANARY))))
+    thread = threading.Thread(target=lambda: reasons.append(failed(lambda: usual.japanese(CANARY))))
     thread.start()
     worker.send_signal(signal.SIGSEGV)
     worker.resume()
     thread.join(30)
     assert "cannot be read aloud" in reasons[0]
     assert CANARY not in reasons[0]
-    assert usual.english("Again.") == expected
+    assert usual.japanese("もう一度。") == expected
 
 
 @posix
 @pytest.mark.engines
 def test_a_reader_that_hangs_is_ended_in_time(readers):
     one = readers(read_wall_s=1.0)
-    assert one.english("Before.")
+    assert one.japanese("前。")
     worker = newest_worker(MODULE)
     worker.suspend()
-    assert "read_wall_s" in failed(lambda: one.english("Stuck."))
+    assert "read_wall_s" in failed(lambda: one.japanese("途中。"))
     assert not worker.is_running()
-    assert one.english("After.")
+    assert one.japanese("後。")
 
 
 @pytest.mark.engines
@@ -117,12 +120,12 @@ def test_without_a_process_nothing_is_read(readers, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the environment of another process")
 def test_a_reader_knows_no_key_and_listens_to_nobody(usual):
     usual.end_idle_processes(0)
-    usual.english("x")
+    usual.japanese("あ")
     worker = newest_worker(MODULE)
     assert CANARY not in str(worker.environ())
     assert worker.net_connections() == []
     worker.send_signal(signal.SIGINT)
-    assert usual.english("y")
+    assert usual.japanese("い")
     assert worker.is_running()
 
 
@@ -138,18 +141,18 @@ def test_what_is_not_installed_is_told_as_such(usual, monkeypatch):
 
 @pytest.mark.engines
 def test_idle_readers_end_and_come_back(usual):
-    usual.english("x")
+    usual.japanese("あ")
     assert not usual.end_idle_processes(60)
     assert usual.end_idle_processes(0)
     assert usual.running_count == 0
     assert not usual.end_idle_processes(0)
-    assert usual.english("x")
+    assert usual.japanese("あ")
 
 
 @pytest.mark.engines
 @pytest.mark.parametrize("workers", [0, 1])
 def test_voices_read_where_the_setting_says(workers):
-    engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
+    engines = {name: {"enabled": False} for name in ("kokoro", "q", "hibari")}
     config = ServiceConfig(
         port=0,
         api_keys=(KEY,),
@@ -162,7 +165,7 @@ def test_voices_read_where_the_setting_says(workers):
     before = len(own_workers(MODULE))
     with run_service(config) as service:
         http = Http(service.base_url)
-        fields = {"voice_id": voice_uuid("hibari", "heart"), "text": "Hello there.", "format": "wav"}
+        fields = {"voice_id": voice_uuid("openjtalk", "mei"), "text": "おはよう。", "format": "wav"}
         spoken = http.speak(**fields)
         assert spoken.status == 200
         assert len(spoken.body) > 20_000
@@ -181,11 +184,11 @@ def test_voices_read_where_the_setting_says(workers):
 @posix
 @pytest.mark.engines
 def test_a_crash_is_a_500_that_names_no_text(error_body):
-    engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
+    engines = {name: {"enabled": False} for name in ("kokoro", "q", "hibari")}
     config = ServiceConfig(port=0, api_keys=(KEY,), engines=engines, recognizer="", translator="")
     with run_service(config) as service:
         http = Http(service.base_url)
-        fields = {"voice_id": voice_uuid("hibari", "heart"), "text": CANARY, "format": "wav"}
+        fields = {"voice_id": voice_uuid("openjtalk", "mei"), "text": CANARY, "format": "wav"}
         assert http.speak(**fields).status == 200
         worker, replies = newest_worker(MODULE), []
         worker.suspend()
