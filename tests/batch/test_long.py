@@ -214,17 +214,17 @@ print(*found)
 
 
 @pytest.mark.slow
-def test_three_hours_take_bounded_memory(ears, tmp_path):
-    files = [talk(tmp_path / "short.wav", 3600), talk(tmp_path / "long.wav", 3 * 3600)]
+def test_two_hours_take_bounded_memory(ears, tmp_path):
+    files = [talk(tmp_path / "short.wav", 1800), talk(tmp_path / "long.wav", 2 * 3600)]
     done = subprocess.run(
         [sys.executable, "-c", CHILD, ears, *files, str(tmp_path / "runs")],
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     pieces, _, before, all_pieces, latest, after = map(float, done.stdout.split())
-    assert pieces >= 12
-    assert all_pieces >= 36
-    assert latest > 3 * 3600 - 302
-    # MB. Eight pieces are in memory; as float32 the recording alone has 345, and the libraries take 130.
+    assert pieces >= 6
+    assert all_pieces >= 24
+    assert latest > 2 * 3600 - 302
+    # MB. Eight pieces are in memory; as float32 the recording alone has 230, and the libraries take 130.
     assert after < 400, (before, after)
     assert after - before < 120
 

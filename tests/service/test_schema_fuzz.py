@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,31 +14,34 @@ from hypothesis import strategies as st
 
 from speechlab.audio import encode
 
-schemathesis = pytest.importorskip("schemathesis", reason="pip install 'speechlab[fuzz]'")
-from schemathesis import GenerationMode, checks  # noqa: E402 - after the check that it is installed
-from schemathesis.config import GenerationConfig, SchemathesisConfig  # noqa: E402 - after the check that it is installed
-from schemathesis.specs.openapi.checks import (  # noqa: E402 - after the check that it is installed
-    content_type_conformance,
-    negative_data_rejection,
-    response_headers_conformance,
-    response_schema_conformance,
-    status_code_conformance,
-    unsupported_method,
-)
-
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text("utf-8"))
-SCHEMA = schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig(seed=1))
-OPERATIONS = {operation.ok().label: operation.ok() for operation in SCHEMA.get_all_operations()}
-CHECKS = [
-    checks.not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_headers_conformance,
-    response_schema_conformance,
-]
+LABELS = [f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods]
 EXAMPLES = 40
 DEPENDS_ON_THE_VOICE = {"ErrUnsupportedSampleRate", "ErrUnsupportedStreaming"}
 WAV = base64.b64encode(encode(np.zeros(1_600, dtype=np.float32), "wav", 16_000)).decode()
+
+
+@pytest.fixture(scope="module")
+def fuzz():
+    """What Schemathesis makes of the description; its import takes a second, and every worker collects the tests."""
+    reason = "pip install 'speechlab[fuzz]'"
+    schemathesis = pytest.importorskip("schemathesis", reason=reason)
+    from schemathesis.config import SchemathesisConfig
+    from schemathesis.specs.openapi import checks
+
+    schema = schemathesis.openapi.from_dict(DOCUMENT, config=SchemathesisConfig(seed=1))
+    operations = {operation.ok().label: operation.ok() for operation in schema.get_all_operations()}
+    assert list(operations) == LABELS
+    always = [
+        schemathesis.checks.not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_headers_conformance,
+        checks.response_schema_conformance,
+    ]
+    return SimpleNamespace(
+        schema=schema, operations=operations, always=always, checks=checks, modes=schemathesis.GenerationMode
+    )
 
 
 @pytest.fixture(scope="module")
@@ -46,11 +50,11 @@ def service(stage):
         yield service
 
 
-def sent(service, case, *more):
+def sent(service, fuzz, case, *more):
     """Send a request, and check what comes."""
     headers = {"Authorization": f"Bearer {service.http.key}"}
     reply = case.call(base_url=service.http.base_url, headers=headers, timeout=30)
-    case.validate_response(reply, checks=[*CHECKS, *more], headers=headers)
+    case.validate_response(reply, checks=[*fuzz.always, *more], headers=headers)
     return reply
 
 
@@ -68,8 +72,8 @@ def made_right(service, body):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("label", OPERATIONS)
-def test_what_fits_the_description_is_answered_as_it_says(service, label):
+@pytest.mark.parametrize("label", LABELS)
+def test_what_fits_the_description_is_answered_as_it_says(service, fuzz, label):
     answered = set()
 
     @seed(1)
@@ -80,19 +84,19 @@ def test_what_fits_the_description_is_answered_as_it_says(service, label):
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(OPERATIONS[label].as_strategy(generation_mode=GenerationMode.POSITIVE), st.booleans())
+    @given(fuzz.operations[label].as_strategy(generation_mode=fuzz.modes.POSITIVE), st.booleans())
     def ask(case, knowing):
         if knowing and isinstance(case.body, dict):
             case.body = made_right(service, case.body)
-        answered.add(sent(service, case).status_code)
+        answered.add(sent(service, fuzz, case).status_code)
 
     ask()
     assert 200 in answered
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("label", [label for label in OPERATIONS if label.startswith("POST")])
-def test_what_does_not_fit_is_refused(service, label):
+@pytest.mark.parametrize("label", [label for label in LABELS if label.startswith("POST")])
+def test_what_does_not_fit_is_refused(service, fuzz, label):
     @seed(1)
     @settings(
         max_examples=EXAMPLES,
@@ -101,25 +105,27 @@ def test_what_does_not_fit_is_refused(service, label):
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(OPERATIONS[label].as_strategy(generation_mode=GenerationMode.NEGATIVE))
+    @given(fuzz.operations[label].as_strategy(generation_mode=fuzz.modes.NEGATIVE))
     def ask(case):
-        sent(service, case, negative_data_rejection)
+        sent(service, fuzz, case, fuzz.checks.negative_data_rejection)
 
     ask()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("label", OPERATIONS)
-def test_each_edge_of_the_description(service, label):
-    operation, count = OPERATIONS[label], 0
-    modes = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
-    for case in SCHEMA.iter_coverage_cases(
+@pytest.mark.parametrize("label", LABELS)
+def test_each_edge_of_the_description(service, fuzz, label):
+    from schemathesis.config import GenerationConfig
+
+    operation, count = fuzz.operations[label], 0
+    modes = [fuzz.modes.POSITIVE, fuzz.modes.NEGATIVE]
+    for case in fuzz.schema.iter_coverage_cases(
         operation, generation_modes=modes, generation_config=GenerationConfig()
     ):
-        right = case.meta.generation.mode is GenerationMode.POSITIVE
+        right = case.meta.generation.mode is fuzz.modes.POSITIVE
         if right and isinstance(case.body, dict):
             case.body = made_right(service, case.body)
-        reply = sent(service, case, unsupported_method)
+        reply = sent(service, fuzz, case, fuzz.checks.unsupported_method)
         if right and reply.status_code != 200:
             assert reply.json()["name"] in DEPENDS_ON_THE_VOICE, (case.body, reply.text)
         count += 1
