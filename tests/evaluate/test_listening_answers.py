@@ -131,7 +131,9 @@ def test_no_difference_has_its_figures_and_names_stay_as_they_are():
         "iPhone 3.51, “new voice” 3.48: +0.04 points, 95% interval \N{MINUS SIGN}0.10 to 0.18 (p = 0.567"
     )
     title, lines = report_on(plant("mos", rate({"a": 3, "b": 3}, 0)))
-    assert lines == ["Both have the same mean (3.00 points), 12 listeners."]
+    assert lines == [
+        "Both have the same mean (3.00 points), 12 listeners; a difference of 0.2 would likely show."
+    ]
 
 
 def test_excluded_listeners_are_in_the_answer_with_what_all_say():

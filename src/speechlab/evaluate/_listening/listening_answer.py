@@ -19,6 +19,7 @@ from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import describe_p_value, format_interval
 from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.evaluate._writing.sentences import (
+    LINE_WORDS,
     capitalize_unless_name,
     join_fitting_clauses,
     join_names,
@@ -89,17 +90,16 @@ def _build_main_conclusion(test: _Test) -> tuple[str, str]:
     if pair is None:  # pairs that no question had together
         words = f"{join_names([best, second])} were not compared with each other."
         return capitalize_unless_name(words, [best, second]), "Their means are in the table."
-    first, clauses = _conclude_pair(test, pair, best, second, further)
-    return (
-        f"{capitalize_unless_name(first, [best, second])}.",
-        f"{capitalize_unless_name(join_fitting_clauses(clauses), [best, second])}.",
-    )
+    first, lines = _conclude_pair(test, pair, best, second, further)
+    written = [first, *map(join_fitting_clauses, lines)]
+    sentences = [f"{capitalize_unless_name(line, [best, second])}." for line in written if line]
+    return sentences[0], "\n".join(sentences[1:])
 
 
 def _conclude_pair(
     test: _Test, pair: Mapping[Any, Any], best: str, second: str, further: list[str]
-) -> tuple[str, list[str]]:
-    """Return what is preferred of the first two systems, and the clauses on how sure that is."""
+) -> tuple[str, list[list[str]]]:
+    """Return what is preferred of the first two systems, and lines of clauses on how sure that is."""
     answers = select_pair(test.answers, test.method, best, second)
     winner, loser = quote_name(best), quote_name(second)
     evidence = _describe_evidence(test, pair, answers, best, second)
@@ -116,7 +116,7 @@ def _conclude_pair(
         lead = f"mostly no preference; otherwise {lead}" if neither >= _MOSTLY else lead
         minority = f"{format_count(sides.second, test.noun)} clearly {_agree('prefer', sides.second)} {loser}"
         not_shown = f"not shown against {join_names(open_names)}" if open_names else ""
-        return lead, [evidence, minority if sides.is_split else "", not_shown]
+        return lead, [[evidence, minority if sides.is_split else "", not_shown]]
     few = [
         format_count(int(pair[name]), noun, in_words=True)
         for name, noun in (("listeners", test.noun), ("items", "item"))
@@ -125,17 +125,17 @@ def _conclude_pair(
     if few:
         lead = f"{' and '.join(few).lower()} {_agree('be', 1 if few[0].startswith('one ') else 2)} too few to tell "
         more = f"a difference can show from {MIN_PAIRS} listeners and {MIN_PAIRS} items on"
-        return f"{lead}{winner} from {loser}", [evidence, more]
+        return f"{lead}{winner} from {loser}", [[evidence, more]]
     if sides.is_split:
         lead = f"listeners disagree: {sides.first} prefer {winner}, {sides.second} prefer {loser}"
         rest = f"{sides.groups - sides.first - sides.second} have no clear preference"
-        return lead, [evidence, rest if not rest.startswith("0 ") else ""]
+        return lead, [[evidence, rest if not rest.startswith("0 ") else ""]]
     by_item = count_sides(answers, test.method, best, second, "item")
     if by_item.is_split:
         lead = (
             f"it depends on the item: {winner} is preferred in {by_item.first}, {loser} in {by_item.second}"
         )
-        return lead, [evidence]
+        return lead, [[evidence]]
     behind = [
         name
         for name in further
@@ -147,11 +147,17 @@ def _conclude_pair(
     if behind:
         lead = f"{winner} and {loser} are preferred to {join_names(behind, 'or', 2)}"
         if test.method == "ab":
-            return lead, [f"no significant preference between these two: {evidence}", needed]
+            return lead, _split_lines(f"no significant preference between these two: {evidence}", needed)
         tie = _describe_evidence(test, pair, answers, best, second, with_means=False)
-        return lead, [_describe_means(test, [best, second, behind[0]]), f"the first two: {tie}", needed]
+        return lead, [[_describe_means(test, [best, second, behind[0]])], [f"the first two: {tie}", needed]]
     none = "mostly no preference" if neither >= _MOSTLY else "no significant preference"
-    return f"{none} between {winner} and {loser}", [evidence, needed]
+    return f"{none} between {winner} and {loser}", _split_lines(evidence, needed)
+
+
+def _split_lines(first: str, second: str) -> list[list[str]]:
+    """Return two clauses as one line, or as two where they are too long for one."""
+    fits = len(f"{first} {second}".split()) <= LINE_WORDS
+    return [[first, second]] if fits else [[first], [second]]
 
 
 def _describe_evidence(

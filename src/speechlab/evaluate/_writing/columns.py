@@ -192,7 +192,9 @@ def _format_constant(column: TextColumn) -> str:
 def _render_cell(column: TextColumn, at: int, find_rows: RowFinder | None) -> Html:
     text, detail = column.texts[at], column.details[at]
     unbroken = text.replace(" ", "\N{NO-BREAK SPACE}") if column.figure else text
-    main = element("strong" if column.strong else "span", unbroken)
+    # Bars begin in one line, however long the numbers behind them are.
+    width = f"display:inline-block;min-width:{max(map(len, column.texts))}.5ch" if column.bars else None
+    main = element("strong" if column.strong else "span", unbroken, style=width)
     behind = column.rows[at] if column.rows and text not in _EMPTY_TEXTS else None
     if behind is not None and find_rows is not None and (rows := find_rows(behind)):
         main = element("a", main, href="#rows", data_rows=rows)
