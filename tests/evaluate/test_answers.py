@@ -272,7 +272,7 @@ def test_the_best_two_of_three_that_nobody_can_tell_apart_are_said_to_be_better_
     assert report.answer.startswith("b and c are preferred to a. ")
     means, tie = report.conclusion.certainty.split("\n")
     assert means == "b 4.26, c 4.17, a 3.27 (p = 0.023)."
-    assert tie.startswith("The first two: +0.0")
+    assert tie.startswith("The first two: +0.10 points, 95% interval ")
 
 
 @pytest.mark.slow
