@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -14,6 +12,7 @@ from speechlab import evaluate
 from speechlab.cli._console import console, print_headline
 from speechlab.metrics import score
 from support.clients import KEY
+from support.forked import script
 from support.studies import serving
 
 SAID = ["Good morning to all.", "The letter came."]
@@ -55,15 +54,8 @@ def study(served, tmp_path_factory):
 
     def run(*commands):
         given = json.dumps([list(map(str, command)) for command in commands])
-        done = subprocess.run(
-            [sys.executable, "-c", DRIVER, given],
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env={**os.environ, **where, "COLUMNS": "80"},
-            cwd=root,
-        )
+        done = script(DRIVER, given, env={**os.environ, **where, "COLUMNS": "80"}, cwd=root)
+        assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
     texts = pd.DataFrame({"text": SAID, "language": "en"})

@@ -84,8 +84,8 @@ class Script(_Forked):
     What it prints goes to the terminal, if one is given by its path.
     """
 
-    def __init__(self, code, *arguments, terminal=None):
-        super().__init__(partial(_run, code), ["-c", *arguments], terminal=terminal)
+    def __init__(self, code, *arguments, **how):
+        super().__init__(partial(_run, code), ["-c", *arguments], **how)
 
 
 def speechlab(*arguments, env=None, cwd=None, timeout=120):
@@ -93,9 +93,9 @@ def speechlab(*arguments, env=None, cwd=None, timeout=120):
     return _ended(Speechlab(*arguments, env=env, cwd=cwd), timeout)
 
 
-def script(code, *arguments, timeout=120):
+def script(code, *arguments, timeout=120, **how):
     """Run a text of Python to its end, as ``subprocess.run`` does."""
-    return _ended(Script(code, *arguments), timeout)
+    return _ended(Script(code, *arguments, **how), timeout)
 
 
 def _ended(process, timeout):
