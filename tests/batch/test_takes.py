@@ -10,6 +10,7 @@ from speechlab import batch
 from speechlab.audio import AudioClip
 from speechlab.client import system
 from speechlab.errors import InvalidRequestError
+from speechlab.text import Lexicon
 
 pytestmark = pytest.mark.slow
 RATE = 16_000
@@ -109,6 +110,16 @@ def test_another_language_is_found_by_a_recognizer_that_is_not_told_one(store):
     assert stage.heard == 12 + 2 + 1 + 2 + 2
     stage.ear = system("mute", transcribe=stage.recognize, version="1")  # which names no language
     assert stage.make(store, TEXTS[1:2], takes=2)["why"][0].startswith("could not be judged: the text is")
+
+
+def test_a_word_that_a_lexicon_respells_is_right_in_either_form(store):
+    texts = ["Siobhan silver coat", "Siobhan paper window"]
+    stage = Stage({})
+    lexicon = Lexicon([("en", "Siobhan", "shivawn")])
+    made = stage.make(store, texts, respell=lexicon, takes=2)
+    assert made["check"].tolist() == ["ready"] * 2
+    assert made["transcript"].tolist() == ["shivawn silver coat", "shivawn paper window"]
+    assert made["text"].tolist() == texts
 
 
 def test_what_is_misheard_in_every_take_is_set_apart_and_what_stays_wrong_is_faulty(store):

@@ -154,7 +154,8 @@ class CheckedTakes:
         place = len(self._owners)
         table = self._speak(lines, changes)
         cells = zip(*(table[self._prefix + name].tolist() for name in ("status", "audio")), strict=True)
-        voices = self._find_voices(table[self._prefix + "key"].tolist())
+        requests = self._find_requests(table[self._prefix + "key"].tolist())
+        voices = [str(request.get("voice_id") or request.get("voice") or "") for request in requests]
         if not place:
             self._fill_languages(voices)
         spoken: list[SpokenTake] = []
@@ -167,7 +168,8 @@ class CheckedTakes:
             if "voice" in changes:
                 line.fell_back.add(number)
             if status in _MADE:
-                spoken.append(SpokenTake(line, LineTake(place + at, number, audio, voices[at])))
+                sent = str(requests[at].get("text") or "")
+                spoken.append(SpokenTake(line, LineTake(place + at, number, audio, voices[at], sent)))
         for each, take in zip(spoken, self._judge.judge_takes(spoken), strict=True):
             each.line.takes.append(take)
 
@@ -191,11 +193,10 @@ class CheckedTakes:
         self._count_spending(table.attrs.get(RUN_ATTRIBUTE))
         return table
 
-    def _find_voices(self, keys: Sequence[Any]) -> list[str]:
-        """Return the voice of each row, by what was asked for."""
+    def _find_requests(self, keys: Sequence[Any]) -> list[Mapping[str, Any]]:
+        """Return what was asked for each row."""
         stored = self._store.get_many([key for key in keys if isinstance(key, str)])
-        requests = [stored[key].request if key in stored else {} for key in keys]
-        return [str(request.get("voice_id") or request.get("voice") or "") for request in requests]
+        return [stored[key].request if key in stored else {} for key in keys]
 
     def _fill_languages(self, voices: Sequence[str]) -> None:
         """Give lines without a language that of their voice, if it has one only."""

@@ -111,7 +111,12 @@ class Judge:
         if line.problem or is_missing(row["hypothesis"]):
             return replace(take, unjudged=line.problem or f"the recognizer failed: {row['error']}")
         try:
-            words = find_word_faults(line.text, row["hypothesis"], str(line.language))
+            # a word that a lexicon respells may be recognized in either form
+            faults = [
+                find_word_faults(text, row["hypothesis"], str(line.language))
+                for text in dict.fromkeys((line.text, take.sent or line.text))
+            ]
+            words = min(faults, key=count_faulty_characters)
         except SpeechLabError as error:
             return replace(take, transcript=row["hypothesis"], unjudged=str(error))
         return replace(take, transcript=row["hypothesis"], words=words)

@@ -24,6 +24,7 @@ class LineTake:
     number: int  # among the takes of its line, from 0
     audio: str
     voice: str
+    sent: str = ""  # the text that was spoken: with the spellings of a lexicon
     transcript: str | None = None
     faults: tuple[str, ...] = ()  # of the sound
     words: tuple[WordFault, ...] = ()
