@@ -47,8 +47,9 @@ _POLL_S = 1.0  # between two looks at the list of workers
 # Leases of a worker at a time, and calls in small ones for each call that it makes at once.
 _LEASES_PER_WORKER = 2
 _CALLS_PER_PLACE = 4
-# Parts of the last calls for each worker, of which a lease is one.
-_SHARES_PER_WORKER = 4
+# Parts of the last calls for each worker, of which a lease is one: each costs this process and the scheduler some
+# milliseconds, so that there are fewer while many calls are left.
+_SHARES_PER_WORKER, _EARLY_SHARES_PER_WORKER = 4, 2
 # Maximum of calls in a lease. Each is claimed, and the time of a claim grows with their number.
 _MAX_LEASE_CALLS = 250
 # Seconds of a lease below which leases grow, and above which they shrink.
@@ -108,8 +109,11 @@ class ClusterWorkers:
 
     def choose_lease_size(self, waiting: int) -> int:
         """Return the calls of the next lease, of so many that wait: the last leases are small, and end together."""
-        together, fewest = self.options["together"], max(1, self.options["concurrency"] // 4)
-        size = min(self.size, max(fewest, waiting // (_SHARES_PER_WORKER * max(1, len(self.leases)))))
+        together, concurrency = self.options["together"], self.options["concurrency"]
+        workers = max(1, len(self.leases))
+        is_late = waiting <= _CALLS_PER_PLACE * concurrency * workers
+        shares = workers * (_SHARES_PER_WORKER if is_late else _EARLY_SHARES_PER_WORKER)
+        size = min(self.size, max(1, concurrency // 4, waiting // shares))
         return int(max(1, size // together) * together)
 
     def find_free_worker(self, count: int) -> str | None:
