@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 # Columns that a check adds, and their types.
 _COLUMNS = {"transcript": "string", "take": "Int64", "takes": "Int64", "check": "category", "why": "string"}
-# Key in the ``attrs`` of a checked table: the ids of the runs of its takes, in order.
-_RUNS_ATTRIBUTE = "speechlab_runs"
 _TEXT = "speechlab: text of the take"
 _SPENT = ("attempts", "usage_characters", "usage_audio_s", "usage_tokens")
 # Options of the calls that make speech, and of those that recognize it. The budget is for the speech.
@@ -92,7 +90,6 @@ class CheckedTakes:
         self._owners: list[int] = []
         self._variations: dict[str, dict[str, Any] | None] = {}
         self._stopped = ""
-        self._runs: list[str] = []
 
     def make_table(self) -> pd.DataFrame:
         """Make all takes, and return the table with the best of each line."""
@@ -210,10 +207,9 @@ class CheckedTakes:
                 line.problem = "its language is not known; give language='en', or a column of languages"
 
     def _count_spending(self, run: object) -> None:
-        """Note a run, whether it stopped, and what is left of the budget."""
+        """Note whether a run stopped, and what is left of the budget."""
         if not isinstance(run, str):
             return
-        self._runs.append(run)
         manifest = self._store.run(run).manifest
         self._stopped = self._stopped or str(manifest.get("reason") or "")
         if self._budget is not None:
@@ -238,7 +234,6 @@ class CheckedTakes:
         cells = [line.to_cells() for line in self._lines]
         for name, kind in _COLUMNS.items():
             table[prefix + name] = build_column([row.get(name) for row in cells], kind, table.index)
-        table.attrs[_RUNS_ATTRIBUTE] = self._runs
         table.attrs.pop(RUN_ATTRIBUTE, None)
         return table
 
