@@ -109,7 +109,9 @@ def test_edges_and_segments_are_dragged_and_hold_on_to_neighbors(show_editor, ed
     choose(page, 0)
     page.get_by_label("Text").fill("typed")
     drag(page, 1.5, 1.3)
-    assert told(page, editor).frame.loc[0, ["end", "text"]].tolist() == [1.3, "typed"]
+    end, text = told(page, editor).frame.loc[0, ["end", "text"]]
+    assert end == pytest.approx(1.3, abs=0.005)  # Firefox has whole pixels only
+    assert text == "typed"
 
 
 def test_the_reference_cannot_be_edited_and_a_drag_over_an_empty_place_adds(show_editor, editor):
