@@ -3,7 +3,7 @@
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
@@ -26,6 +26,10 @@ PAIRS = st.one_of(
     st.tuples(JAPANESE, JAPANESE, st.just("ja")),
     st.tuples(CHINESE, CHINESE, st.just("zh")),
 )
+
+
+# A table with its intervals is made of each example.
+FEW = settings(max_examples=40)
 
 
 def rates(reference, hypothesis, language="en"):
@@ -72,6 +76,7 @@ def test_known_counts(reference, hypothesis, language, kind, counts):
 
 
 @pytest.mark.slow
+@FEW
 @given(PAIRS)
 def test_counts_add_up_and_shares_follow_from_them(pair):
     table = rates(*pair)
@@ -91,6 +96,7 @@ def test_counts_add_up_and_shares_follow_from_them(pair):
 
 
 @pytest.mark.slow
+@FEW
 @given(PAIRS)
 def test_equal_texts_have_no_errors(pair):
     text, _, language = pair
@@ -98,6 +104,7 @@ def test_equal_texts_have_no_errors(pair):
 
 
 @pytest.mark.slow
+@FEW
 @given(ENGLISH)
 def test_what_is_removed_everywhere_is_missing_and_nothing_else_is(text):
     plain = "".join(" " if character in ',.?!;:"' else character for character in text.lower())
@@ -107,6 +114,7 @@ def test_what_is_removed_everywhere_is_missing_and_nothing_else_is(text):
 
 
 @pytest.mark.slow
+@FEW
 @given(
     st.text(alphabet=string.printable + "あ。、三3é“”’", max_size=30),
     st.sampled_from(["en", "ja", "zh", "de"]),
