@@ -150,7 +150,8 @@ def asr(
         str, typer.Option(help="Column of the paths, relative to the current folder.")
     ] = "audio",
     language: Annotated[
-        str | None, typer.Option(help="ja, en or zh, or the column with it. [default: identify]")
+        str | None,
+        typer.Option(help="Code such as ja, en, zh or de, or the column with it. [default: identify]"),
     ] = None,
     vad: Annotated[
         str, typer.Option(help="off, on or segments; segments also writes a file of segments.")
