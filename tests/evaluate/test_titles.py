@@ -83,6 +83,14 @@ def test_languages_in_which_a_choice_is_for_now_are_told_from_those_where_it_is_
     }
 
 
+def test_a_line_with_long_names_says_who_is_worse():
+    level, worse = ["kokoro: a", "kokoro: b", "q: c", "mei: d"], ["q: e", "kokoro: f", "kokoro: g"]
+    frame = plant(20, **dict.fromkeys(level, spoil(0.03)), **dict.fromkeys(worse, spoil(0.3)))
+    (line,) = study(frame, *level, *worse).conclusion.certainty.split("\n")
+    assert "%, 3 others may be as good; worse: “" in line
+    assert all(f"“{name}”" in line.partition("worse: ")[2] for name in worse)
+
+
 def test_many_recordings_of_few_texts_settle_nothing():
     frame = pd.concat([plant(3, a=right)] * 8, ignore_index=True)
     frame = frame.assign(b=plant(24, b=spoil(0.3))["b"], speaker=[f"s{row // 3}" for row in range(24)])

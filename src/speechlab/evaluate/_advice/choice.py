@@ -25,7 +25,12 @@ from speechlab.evaluate._advice.starts import (
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._writing.columns import describe_p_value
 from speechlab.evaluate._writing.differences import ENOUGH
-from speechlab.evaluate._writing.sentences import join_fitting_clauses, join_names, quote_name
+from speechlab.evaluate._writing.sentences import (
+    LINE_WORDS,
+    join_fitting_clauses,
+    join_names,
+    quote_name,
+)
 from speechlab.metrics import build_significance_mask
 
 if TYPE_CHECKING:
@@ -41,6 +46,8 @@ MARGIN = 1.0
 _MIN_ITEMS = 2
 # Share of a system's errors in empty outputs from which on the answer tells them.
 _EMPTY_SHARE = 0.1
+# Words that a line has before these clauses, for its language.
+_LANGUAGE_WORDS = 2
 # Number of systems up to which one line has the rates of all.
 _MAX_RATES = 4
 # Number of further items above which more of them are no practical solution.
@@ -217,7 +224,10 @@ class _Choice:
             first = f"{pair} on {self.items}, which may be chance{f' ({p})' if p else ''}"
             wins = self._describe_rival_wins(rival)
             settling, more = self._describe_blocks_needed(rival)
-        clauses = [first, self._describe_losers(), wins, settling]
+        losers = self._describe_losers()
+        if losers and losers not in join_fitting_clauses([first, losers], LINE_WORDS - _LANGUAGE_WORDS):
+            first, losers = self._describe_tie_and_losers(), self.items
+        clauses = [first, losers, wins, settling]
         few = describe_few(self.evidence.about) if self.evidence.about else ""
         is_short = few not in join_fitting_clauses([*clauses, few])
         return Advice(best, lead, (*clauses, few.partition(":")[0] if is_short else few), "open", more)
@@ -226,6 +236,14 @@ class _Choice:
         if not self.losers:
             return ""
         return f"significantly worse: {join_names(self.losers)} ({_format_rate(self.rates[self.losers[0]])})"
+
+    def _describe_tie_and_losers(self) -> str:
+        """Return in few words who may be as good, and who is worse by name."""
+        rivals = quote_name(self.rivals[0]) if len(self.rivals) == 1 else f"{len(self.rivals)} others"
+        least = _format_rate(self.rates[self.losers[0]])
+        worse = f"{join_names(self.losers)} ({least}{' or more' if len(self.losers) > 1 else ''})"
+        best = f"{quote_name(self.best)} {_format_rate(self.rates[self.best])}"
+        return f"{best}, {rivals} may be as good; worse: {worse}"
 
     def _describe_undecided_choice(self, equals: list[str]) -> Lead:
         """What to do where errors decide nothing: what starts sooner, or that nothing is decided."""

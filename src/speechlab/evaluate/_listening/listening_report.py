@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from speechlab._platform import get_package_version
-from speechlab.display import format_count
+from speechlab.display import format_count, write_minus
 from speechlab.evaluate._listening.listening_answer import build_listening_conclusion
 from speechlab.evaluate._listening.summary import (
     SIMULATED,
@@ -124,7 +124,7 @@ def build_listening_report(
 
 def _list_agreements(listeners: pd.DataFrame) -> dict[str, str]:
     agreements = listeners.set_index("listener")["agreement"].dropna()
-    return {str(name): f"agreement {value:.2f}" for name, value in agreements.items()}
+    return {str(name): write_minus(f"agreement {value:.2f}") for name, value in agreements.items()}
 
 
 def _build_systems_view(summary: pd.DataFrame, differences: pd.DataFrame, method: str, question: str) -> View:
