@@ -94,10 +94,11 @@ class _EarlyReadStream(httpcore2.AsyncNetworkStream):
                 raise httpcore2.ConnectionNotAvailable  # the pool takes another connection
             self._answered = False
         self._in_head = True
-        if (connection := self._get_plain_socket()) is None:
+        connection = self._get_plain_socket()
+        if connection is None or (unread := _duplicate_socket(connection)) is None:
             await self._write_piece(buffer, timeout)
             return
-        with connection.dup() as unread:
+        with unread:
             failure = httpcore2.WriteError("the connection was closed while the request was sent")
             try:
                 await self._write_piece(buffer, timeout)
@@ -197,6 +198,13 @@ class _EarlyReadStream(httpcore2.AsyncNetworkStream):
 
     def get_extra_info(self, info: str) -> Any:
         return self._stream.get_extra_info(info)
+
+
+def _duplicate_socket(connection: TransportSocket) -> socket.socket | None:
+    """Return another handle of a connection, which outlives it; None if the process has none left."""
+    with suppress(OSError):
+        return connection.dup()
+    return None
 
 
 async def _end_tasks(*tasks: asyncio.Future[Any] | None) -> None:
