@@ -442,7 +442,7 @@ def test_voices_of_a_cue(tmp_path):
         ("x.csv", "start,end\n1,2,3\n", 2, "3 cells"),
         ("x.csv", "begin,end\n", 1, "columns start and end"),
         ("x.csv", 'start,end,text\n1,2,"a" b\n', 2, "not valid CSV"),
-        ("x.csv", b"start,end,text\n1,2,ok\n1,2,\xff\n", 3, "not UTF-8"),
+        ("x.csv", b"start,end,text\n1,2,ok\n1,2,\xff\n", 3, "neither UTF-8 nor UTF-16"),
     ],
 )  # fmt: skip
 def test_malformed_files_name_the_line(name, content, line, text, tmp_path):
