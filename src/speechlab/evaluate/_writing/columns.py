@@ -26,7 +26,7 @@ _NOTHING = "–"
 # Colors of bars that are seen on light and on dark pages.
 _STRONG_BAR, _BAR = "#4285d6", "rgba(128,128,128,.55)"
 _BAR_STYLE = (
-    "display:inline-block;width:11em;height:1em;margin-right:10px;vertical-align:-.12em;"
+    "display:inline-block;width:8em;height:1em;margin-right:10px;vertical-align:-.12em;"
     "border-left:1px solid rgba(128,128,128,.6);print-color-adjust:exact;"
 )
 # What a cell says of a yes and of a no.
