@@ -743,31 +743,68 @@ def bursts_at_margin(random: Random, n: int) -> np.ndarray:
     return errors
 
 
-def of_audit(systems: int, n: int, follows: float) -> Line:
-    """Audits of equal systems on wrong references; the first repeats a share of them, the others 3 in 100."""
+def of_audit(systems: int, n: int) -> Line:
+    """Audits of equal systems, which slip in 3 utterances of 10."""
     from speechlab.evaluate._published.audit import audit_predictions
 
     def run(seeds: range) -> Iterator[Found]:
         for seed in seeds:
-            random = np.random.default_rng(seed)
-            said = [f"{SAID} {row}" for row in range(n)]
-            wrong = [f"zz {text}" for text in said]
+            random, said = np.random.default_rng(seed), [f"{SAID} {row}" for row in range(n)]
             parts = []
             for number in range(systems):
-                repeats = random.random(n) < (follows if number == 0 else 0.03)
                 slips = np.where(random.random(n) < 0.3, "x ", "")
-                outputs = [w if r else t for w, t, r in zip(wrong, said, repeats, strict=True)]
-                texts = [f"{slip}{output}" for slip, output in zip(slips, outputs, strict=True)]
+                texts = [f"{slip}{text}" for slip, text in zip(slips, said, strict=True)]
                 facts = {"system": f"s{number}", "set": "all", "recording": [*map(str, range(n))]}
-                parts.append(pd.DataFrame({**facts, "text": wrong, "hypothesis": texts}))
+                parts.append(pd.DataFrame({**facts, "text": said, "hypothesis": texts}))
             report = audit_predictions(pd.concat(parts, ignore_index=True), "en", "basic", "Audit")
-            followers = set(report.summary.loc[report.summary["follows"], "system"])
-            found: Found = {"called a follower": bool(followers - {"s0"})}
-            if follows > 0.03:
-                yield found | {"(power: the follower is found)": "s0" in followers}
-            else:
-                found["called a follower"] = bool(followers)
-                yield found | {"group": not report.conclusion.text.startswith("None of")}
+            yield {"group": not report.conclusion.text.startswith("None of")}
+
+    return run
+
+
+def of_followers(systems: int, n: int, follows: float) -> Line:
+    """Equal systems on wrong references; the first repeats a share of them, the others 3 in 100."""
+    from speechlab.evaluate._audit.followers import find_followers
+
+    def run(seeds: range) -> Iterator[Found]:
+        said = np.array([f"a b {row} " for row in range(n)])
+        for seed in seeds:
+            random, parts = np.random.default_rng(seed), []
+            for number in range(systems):
+                repeats = random.random(n) < (follows if number == 0 else 0.03)
+                ends = np.where(random.random(n) < 0.3, random.integers(200, size=n).astype(str), "end")
+                texts = np.char.add(np.char.add(np.where(repeats, "zz ", ""), said), ends)
+                facts = {"system": f"s{number}", "utterance": np.arange(n), "unit": "word", "language": "fr"}
+                texts_of = {
+                    "reference_normalized": np.char.add(np.char.add("zz ", said), "end"),
+                    "hypothesis_normalized": texts,
+                }
+                errors = (texts != texts_of["reference_normalized"]).astype(int)
+                parts.append(pd.DataFrame({**facts, **texts_of, "errors": errors}))
+            found = find_followers(pd.concat(parts, ignore_index=True), "utterance").systems
+            called = set(found.loc[found["follows"], "system"])
+            power = {"(power: the follower is found)": "s0" in called} if follows > 0.03 else {}
+            yield {"called a follower": bool(called - ({"s0"} if power else set())), **power}
+
+    return run
+
+
+def of_better(systems: int, n: int) -> Line:
+    """Systems that often make the same slip of a hard word, and one that seldom does; all references are right."""
+    from speechlab.evaluate._audit.followers import find_followers
+
+    def run(seeds: range) -> Iterator[Found]:
+        said = np.array([f"a b {row} " for row in range(n)])
+        for seed in seeds:
+            random, parts = np.random.default_rng(seed), []
+            for number in range(systems):
+                slips = random.random(n) < (0.2 if number == 0 else 0.6)
+                facts = {"system": f"s{number}", "utterance": np.arange(n), "unit": "word", "language": "fr"}
+                texts = np.char.add(said, np.where(slips, "and", "end"))
+                facts |= {"reference_normalized": np.char.add(said, "end"), "hypothesis_normalized": texts}
+                parts.append(pd.DataFrame({**facts, "errors": slips.astype(int)}))
+            found = find_followers(pd.concat(parts, ignore_index=True), "utterance").systems
+            yield {"called a follower": bool(found["follows"].any())}
 
     return run
 
@@ -886,9 +923,13 @@ LINES: dict[str, Line] = {
             ("some wholly wrong", 0.0, True),
         )
     },
-    "audit, 6 equal systems, 600 wrong references": of_audit(6, 600, 0.03),
+    "audit, 6 equal systems, 600 utterances": of_audit(6, 600),
+    "audit, 6 equal systems, 600 wrong references": of_followers(6, 600, 0.03),
+    "audit, 5 systems slip alike on 60% of 600 hard words, a better one on 20%": of_better(6, 600),
     **{
-        f"audit, a system has {follows:.0%} of 600 wrong references, 5 others 3%": of_audit(6, 600, follows)
+        f"audit, a system has {follows:.0%} of 600 wrong references, 5 others 3%": of_followers(
+            6, 600, follows
+        )
         for follows in (0.1, 0.2)
     },
     "conditions, 2 beside the recordings, 8 speakers of 10 recordings": of_conditions(FEW),

@@ -28,7 +28,9 @@ _TIMES, _LEAST = 2.0, 0.02
 # Most places from which it is estimated how often slips coincide.
 _MOST_PLACES = 5_000
 # Share of the slips of one or two systems from which on these are relatives, if both made them; and fewest of these.
-_RELATED, _LEAST_SHARED = 1 / 3, 5
+_RELATED, _LEAST_SHARED = 0.5, 5
+# Slips with which it is estimated how much better a system is than others, before any are seen.
+_PRIOR_SLIPS = 10
 _PLACE = ["utterance", "start", "end", "reference", "others"]
 
 
@@ -45,7 +47,7 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
     names = rows["system"].unique().tolist()
     edits, places = _list_suspected_places(rows, len(names))
     agrees, differs = _mark_agreement(places, edits, names)
-    chances, families = _measure_shared_slips(edits, places, names)
+    chances, odds, families = _measure_shared_slips(edits, places, names)
     by_family = np.column_stack([agrees[:, families == one].any(axis=1) for one in range(max(families) + 1)])
     agreeing = by_family.sum(axis=1, keepdims=True) - by_family[:, families]  # of the other families
     suspected = (agreeing >= _MIN_AGREEING) & (2 * agreeing > by_family.shape[1] - 1)
@@ -58,8 +60,11 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
         hits, counts = (np.bincount(of_block, marks[:, own] & here) for marks in (follows, cases))
         others = [int(np.delete(marks[here], own, axis=1).sum()) for marks in (follows, cases)]
         usual, count = others[0] / max(others[1], 1), int(counts.sum())
+        # As often as others would have them that are as good where a single other one slips.
+        better = min(1.0, float(odds[own] / np.delete(odds, own).mean()))
+        expected = usual / (usual + better * (1 - usual))
         low, high = compute_share_interval(hits, counts, 1 - _LEVEL / len(names))
-        is_follower = count >= _MIN_PLACES and low > max(_TIMES * max(usual, chances[own]), _LEAST)
+        is_follower = count >= _MIN_PLACES and low > max(_TIMES * max(expected, chances[own]), _LEAST)
         share = float(hits.sum()) / count if count else np.nan
         ends = {"followed_low": low, "followed_high": high, "usual": usual, "chance": chances[own]}
         facts.append({"system": name, "suspects": count, "followed": share, **ends, "follows": is_follower})
@@ -90,8 +95,8 @@ def _mark_agreement(
 
 def _measure_shared_slips(
     edits: pd.DataFrame, suspected: pd.DataFrame, names: list[str]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return how often each system makes the very error that one other alone makes, and the family of each.
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Return how often each system makes the error that one other alone makes, the odds of that, and its family.
 
     Two systems that alone make many of their errors alike are relatives, or one system under two names. They count as
     one where others contradict a reference.
@@ -101,15 +106,22 @@ def _measure_shared_slips(
     agrees, differs = _mark_agreement(places, edits, names)
     is_known = pd.MultiIndex.from_frame(places).isin(pd.MultiIndex.from_frame(suspected[_PLACE]))
     alone = (agrees.sum(axis=1, keepdims=True) - agrees == 1) & ~is_known[:, np.newaxis]
-    shares = (alone & agrees).sum(axis=0) / np.maximum((alone & (agrees | ~differs)).sum(axis=0), 1)
+    hits, cases = (alone & agrees).sum(axis=0), (alone & (agrees | ~differs)).sum(axis=0)
+    shares = hits / np.maximum(cases, 1)
+    # Odds of such a slip; few are taken as if they were those of all, with the weight of some slips.
+    usual = (hits.sum() + 0.5) / (cases.sum() + 1)
+    smoothed = (hits + _PRIOR_SLIPS) / (cases + _PRIOR_SLIPS / usual)
     makers = agrees.sum(axis=1)
     single, pairs = agrees[makers == 1].sum(axis=0), agrees[makers == 2].astype(np.int64)
     shared = pairs.T @ pairs
-    every = shared + single[:, np.newaxis] + single
+    alike = shared / np.maximum(shared + single[:, np.newaxis] + single, 1)
+    # Of hard words all systems make the same slips, relatives many more of them.
+    usual_pair = float(np.quantile(alike[np.triu_indices(len(names), 1)], 0.4))
     families = np.arange(len(names))
-    for one, other in np.argwhere((shared >= _LEAST_SHARED) & (shared > _RELATED * every)):
+    are_relatives = (shared >= _LEAST_SHARED) & (alike > max(_RELATED, _TIMES * usual_pair))
+    for one, other in np.argwhere(are_relatives):
         families[families == families[other]] = families[one]
-    return np.asarray(shares, dtype=np.float64), np.unique(families, return_inverse=True)[1]
+    return shares, smoothed / (1 - smoothed), np.unique(families, return_inverse=True)[1]
 
 
 def _describe_families(families: NDArray[np.int64], names: list[str], language: str) -> list[Finding]:
@@ -167,7 +179,7 @@ def _describe_follower(facts: Mapping[str, Any], example: Any, language: str) ->
         f"{quote_name(facts['system'])} agrees with references that are likely wrong: it has {facts['followed']:.0%} "
         f"of {facts['suspects']:,} places against which most others agree ({facts['followed_low']:.0%} to "
         f"{facts['followed_high']:.0%}), where the others have {facts['usual']:.0%} and slips like its own make "
-        f"{facts['chance']:.0%}; such as {said}, where they have {others}."
+        f"{facts['chance']:.0%}; such as {said}, where they have {others}. Or it alone hears them right: listen."
     )
     numbers = {name: facts[name] for name in ("followed", "suspects", "usual", "chance")}
     return Finding(words, language, systems=(str(facts["system"]),), numbers=numbers)
