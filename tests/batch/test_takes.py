@@ -135,17 +135,24 @@ def test_what_is_misheard_in_every_take_is_set_apart_and_what_stays_wrong_is_fau
 
 
 def test_a_voice_that_reads_one_way_gets_another_cut_of_the_text(store):
-    sounds = {}
     stage = Stage({TEXTS[1]: "lose", TEXTS[2]: "lose"}, always=True)
-
-    def speak(text, voice):
-        return sounds.setdefault(text, stage.speak(text, voice))
-
-    stage.lab = system("constant", synthesize=speak, voices={"ada": "English"}, version="1")
+    stage.lab = system("constant", synthesize=speak_alike(stage), voices={"ada": "English"}, version="1")
     made = stage.make(store, takes=5)
     assert made["check"].tolist() == ["ready"] * 12
-    assert {"paper window. market", "garden summer."} <= set(sounds)
+    assert {"paper window. market", "garden summer."} <= {text for text, _ in stage.calls}
     assert made["text"].tolist() == TEXTS
+    stage = Stage({TEXTS[0]: "lose"}, always=True)
+    voices = {"ada": "English", "bob": "English"}
+    stage.lab = system("two", synthesize=speak_alike(stage), voices=voices, version="1")
+    made = stage.make(store, TEXTS[:2], takes=3, fallback_voice="bob")
+    assert made["check"].tolist() == ["ready", "ready"]
+    assert made["why"][0].endswith("spoken by the fallback voice")
+
+
+def speak_alike(stage):
+    """A function of voices that read a text in one way only."""
+    sounds = {}
+    return lambda text, voice: sounds.setdefault((text, voice), stage.speak(text, voice))
 
 
 def test_a_budget_stops_the_takes_and_failed_rows_stay_errors(store):
@@ -161,7 +168,11 @@ def test_a_budget_stops_the_takes_and_failed_rows_stay_errors(store):
 
 def test_arguments_of_a_check_are_looked_at_first(store):
     stage = Stage({})
-    for options, match in (({"takes": 0}, "takes"), ({"language": "xx"}, "language")):
+    for options, match in (
+        ({"takes": 0}, "takes"),
+        ({"language": "xx"}, "language"),
+        ({"fallback_voice": "nobody"}, "nobody"),
+    ):
         with pytest.raises(InvalidRequestError, match=match):
             stage.make(store, **options)
     with pytest.raises(InvalidRequestError, match="the client that recognizes"):

@@ -74,7 +74,7 @@ def test_one_of_several_that_fails_says_why_and_stops_nothing(joined, whisper, t
         table = sl.align(frame, recognizer=whisper)
     texts = [str(each.message) for each in warned]
     assert any("5 of 7 recordings could not be aligned" in text for text in texts)
-    assert any("the text of 1 of 7 recordings is hardly what is said" in text for text in texts)
+    assert any("the text of 1 of 7 recordings is hardly what is said there (row 6)" in text for text in texts)
     errors = table.groupby("row")["error"].first()
     for row, part in enumerate(
         ("", "no speech", "absent.wav", "no words", "must be a text", "half of a", "")

@@ -166,10 +166,14 @@ def _align_one(
 
 def _warn_of_doubts(table: pd.DataFrame, recordings: int) -> None:
     """Warn of texts that are hardly those of their recordings."""
-    if doubtful := int((table.groupby("row")["confidence"].mean() < _DOUBTFUL).sum()):
-        message = (
-            f"the text of {doubtful} of {recordings} recordings is hardly what is said there: low confidence"
+    means = table.groupby("row")["confidence"].mean()
+    if rows := means.index[means < _DOUBTFUL].tolist():
+        which = (
+            ""
+            if recordings == 1
+            else f" (row {', '.join(map(str, rows[:5]))}{', …' if len(rows) > 5 else ''})"
         )
+        message = f"the text of {len(rows)} of {recordings} recordings is hardly what is said there{which}: low confidence"
         warn_user(message, stacklevel=3)
 
 

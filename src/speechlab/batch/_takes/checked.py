@@ -86,6 +86,9 @@ class CheckedTakes:
         self._lines = _read_lines(whole, speaking["text"], checking["language"])
         recognizer: Any = checking["check"]
         self._judge = Judge(recognizer, {name: speaking[name] for name in _SHARED} | {"store": store})
+        if self._fallback is not None:  # a voice that is not there is refused before anything is paid
+            options = {**speaking, "voice": self._fallback, "budget": None, "progress": False}
+            process_table(lab, SynthesisStep, whole.iloc[:0], options)
         self._pieces: list[pd.DataFrame] = []
         self._owners: list[int] = []
         self._variations: dict[str, dict[str, Any] | None] = {}
@@ -131,13 +134,14 @@ class CheckedTakes:
     def _probe_voices(self, pending: Sequence[ScriptLine]) -> None:
         """Take one line of each voice again, to know whether another take is another reading, or a warmer one."""
         first = {line.takes[0].voice: line for line in reversed(pending)}
+        most = self._most - (self._fallback is not None)  # the last take is that of the other voice
         for voice, line in first.items():
             if voice in self._variations:
                 continue
             self._variations[voice] = None
             for varies in ({}, {"temperature": Value(_WARM)}):
                 made = len(line.takes)
-                if self._stopped or line.spoken >= self._most or self._variations[voice] is not None:
+                if self._stopped or line.spoken >= most or self._variations[voice] is not None:
                     break
                 with suppress(InvalidRequestError):  # the service has no temperature
                     self._take([line], {"repeat": self._speaking["repeat"] + line.spoken, **varies})
