@@ -168,13 +168,10 @@ def _warn_of_doubts(table: pd.DataFrame, recordings: int) -> None:
     """Warn of texts that are hardly those of their recordings."""
     means = table.groupby("row")["confidence"].mean()
     if rows := means.index[means < _DOUBTFUL].tolist():
-        which = (
-            ""
-            if recordings == 1
-            else f" (row {', '.join(map(str, rows[:5]))}{', …' if len(rows) > 5 else ''})"
-        )
-        message = f"the text of {len(rows)} of {recordings} recordings is hardly what is said there{which}: low confidence"
-        warn_user(message, stacklevel=3)
+        numbers = ", ".join(map(str, rows[:5])) + (", …" if len(rows) > 5 else "")
+        there = "there" if recordings == 1 else f"there (row {numbers})"
+        message = f"the text of {len(rows)} of {recordings} recordings is hardly what is said {there}"
+        warn_user(f"{message}: low confidence", stacklevel=3)
 
 
 def _drop_half_characters(text: str) -> str:
