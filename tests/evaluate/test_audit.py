@@ -52,7 +52,7 @@ def report(tmp_path_factory):
 
 
 def test_groups_and_chance_are_the_first_sentence(report):
-    assert report.answer.startswith("m0 and m1 lead and cannot be told apart; m2, m3, m4 and m5 are worse.")
+    assert report.answer.startswith("m0 and m1 lead and cannot be told apart; four others are worse.")
     summary = report.summary
     assert summary["group"].tolist() == [1, 1, 2, 2, 2, 3]
     assert summary["rank_low"].tolist() == [1, 1, 3, 3, 3, 6]
