@@ -52,7 +52,7 @@ def report(tmp_path_factory):
 
 
 def test_groups_and_chance_are_the_first_sentence(report):
-    assert report.answer.startswith("m0 and m1 lead and cannot be told apart; four others are worse.")
+    assert report.answer.startswith("m0 and m1 lead and cannot be told apart; the other four are worse.")
     summary = report.summary
     assert summary["group"].tolist() == [1, 1, 2, 2, 2, 3]
     assert summary["rank_low"].tolist() == [1, 1, 3, 3, 3, 6]
@@ -221,24 +221,6 @@ def test_one_system_under_two_names_makes_no_other_a_follower(tmp_path):
     assert not report.summary["follows"].any()
     assert str(report.findings[0]).startswith("c and “twin of c” make mostly the same errors")
     assert not len(report.tables["suspects"])
-
-
-def test_a_system_that_hears_hard_words_better_is_no_follower(tmp_path):
-    random = np.random.default_rng(1)
-    said = [f"{WORDS[row]} {WORDS[-row]} cats" for row in range(200)]
-
-    def make(name, texts):
-        slips = random.random(len(texts)) < (0.15 if name == "better" else 0.6)
-        return [
-            text.replace("cats", "hats") if slip else text for text, slip in zip(texts, slips, strict=True)
-        ]
-
-    write(tmp_path, [*"abcd", "better"], said, make)
-    report = evaluate.audit(tmp_path)
-    summary = report.summary.set_index("system")
-    assert summary.loc["better", "suspects"] >= 50
-    assert not summary["follows"].any()
-    assert not len(report.findings) or "same errors" not in str(report.findings[0])
 
 
 def test_the_language_is_that_of_the_texts(tmp_path):

@@ -161,8 +161,8 @@ def _name_leaders_and_others(
     """Return who leads and who is worse: so many by name, of more systems their number."""
     counted = f"{len(leaders)} of {len(leaders) + len(others)} systems"
     names = join_names(leaders, most=leaders_most) if len(leaders) <= leaders_most else counted
-    number = format_count(len(others), "other", in_words=True)
-    worse = join_names(others, most=others_most) if len(others) <= others_most else number.lower()
+    number = format_count(len(others), "other", in_words=True).split()[0]
+    worse = join_names(others, most=others_most) if len(others) <= others_most else f"the other {number}"
     rest = f"{worse} {'is' if len(others) == 1 else 'are'} worse"
     if len(leaders) == 1:
         lead = f"{names} leads"
