@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab._platform import get_text_dtype
+from speechlab.batch._plan.parameters import MODEL_COLUMN
 from speechlab.errors import InvalidRequestError
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ BOOKKEEPING = {
     "answered_at": "string",
     "key": "string",
 }
-
-# A result that a later step replaces like bookkeeping: who drops the text of a step does not know of its model.
-MODEL_COLUMN = "hypothesis_model"
 
 
 def check_unique_columns(frame: pd.DataFrame) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+# A result that a later step replaces like bookkeeping: who drops the text of a step does not know of its model.
+MODEL_COLUMN = "hypothesis_model"
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{2,3}([-_]([A-Z][a-z]{3}|[A-Za-z]{2}|\d{3}))*")
 _REQUIRED_PARAMETERS = frozenset({"voice", "source_lang", "target_lang"})
 _LANGUAGE_PARAMETERS = frozenset({"language", "source_lang", "target_lang"})

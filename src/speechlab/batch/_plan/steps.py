@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from speechlab._arguments import build_argument_error, describe_missing_columns
 from speechlab.audio import AudioClip
 from speechlab.batch._outcome import CallResult, PlannedCall
-from speechlab.batch._plan.columns import MODEL_COLUMN
 from speechlab.batch._plan.parameters import (
+    MODEL_COLUMN,
     Column,
     SynthesisParameters,
     TranscriptionParameters,

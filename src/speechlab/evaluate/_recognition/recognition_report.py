@@ -146,14 +146,13 @@ def build_recognition_report(
         summary, order.differences, hotwords.summary, measures, streamed=bool(live)
     )
     tests = [rows for rows in (order.differences, changes, hotwords.differences) if len(rows)]
-    columns = [*DIFFERENCES, "blocks"]
     methods = _list_method_steps(table, order, hotwords, changes, nothing, no_worse)
     noise_kind = str(settings.get("noise", "speech"))
     return replace(
         report,
         study="recognition",
         findings=findings,
-        differences=pd.concat(tests, ignore_index=True)[columns] if tests else judge([]),
+        differences=pd.concat(tests, ignore_index=True)[[*DIFFERENCES, "blocks"]] if tests else judge([]),
         tables={**report.tables, **tables, **wide_tables, **drawn_tables, **cost_tables},
         views=(first, *own_views, *timed),
         drawings=(*drawings, *cost_drawings),
