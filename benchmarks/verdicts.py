@@ -712,7 +712,12 @@ def translators_at_margin(deviation: float, *, wholly: bool) -> tuple[list[np.nd
         return np.where(random.random(texts.shape) < rates[:, None], random.choice(words, texts.shape), texts)
 
     one, same, worse = (spoil(said, 0.3) for _ in range(3))
-    made = {"one": one, "same": same, "worse": worse, "spoilt": worse[:, :0] if wholly else spoil(worse, 0.2)}
+    made = {
+        "one": one,
+        "same": same,
+        "worse": worse,
+        "spoilt": np.full_like(worse, "zz") if wholly else spoil(worse, 0.2),
+    }
     texts = Translations(
         [[text] for text in map(" ".join, said)],
         {name: [*map(" ".join, rows)] for name, rows in made.items()},

@@ -199,6 +199,8 @@ def test_a_translator_is_not_called_no_worse_without_evidence():
     }
     with pytest.warns(UserWarning, match="failed"):
         failed = translate(20, change=lambda rows: rows.assign(cheap=rows["cheap"].mask(rows.index == 3)))
+    blank = lambda rows: rows.assign(cheap=rows["cheap"].mask(rows.index == 3, ""))  # noqa: E731
+    untested["cheap came back empty on 1 of 20"] = translate(20, change=blank)
     for why, report in {**untested, "cheap failed on 1 of 20": failed}.items():
         assert report.tables["no_worse"]["untested"].tolist() == [why]
         assert "at most" not in report.conclusion.text

@@ -16,6 +16,7 @@ from speechlab.evaluate._translation.translation_differences import (
     place_texts,
 )
 from speechlab.evaluate._writing.differences import CHRF
+from speechlab.evaluate._writing.sentences import quote_name
 from speechlab.metrics import compute_chrf_pseudo_values
 
 if TYPE_CHECKING:
@@ -49,6 +50,10 @@ def _compute_losses(rows: Mapping[str, pd.DataFrame], columns: Columns, dear: st
     pair = {name: rows[name] for name in (dear, cheap)}
     failed = {name: int(part["failed"].sum()) for name, part in pair.items()}
     untested = describe_failed_rows((cheap, dear), failed, {name: len(part) for name, part in pair.items()})
+    # Corpus chrF leaves empty translations out.
+    empty = {name: int((part["translation"].str.strip() == "").sum()) for name, part in pair.items()}
+    if not untested and (name := next((name for name in (cheap, dear) if empty[name]), "")):
+        untested = f"{quote_name(name)} came back empty on {empty[name]} of {len(pair[name])}"
     needed = ["translation", *([columns.reference] if columns.reference else [])]
     places = find_common_positions(pair, needed)
     if not columns.reference or not len(places):
