@@ -40,7 +40,7 @@ def test_hypotheses_are_scored_without_recordings_and_without_a_call(texts, tmp_
     assert report.answer.startswith(
         "Take new. It makes significantly fewer errors than “week 1” on 23 recordings"
     )
-    assert report.failures()["error"].tolist() == ["the table has no text here"]
+    assert report.failures()["error"].tolist() == ["the table has no output of this system"]
     assert report.table["status"].value_counts().to_dict() == {"cached": 2 * COUNT - 1, "error": 1}
     assert report.record["runs"] == []
     page = report.save(tmp_path / "report.html").read_text("utf-8")

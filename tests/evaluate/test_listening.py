@@ -372,6 +372,8 @@ def test_preference_counts_no_preference_as_half():
     report = evaluate.listening(rows_of(scores, "ab"), draws=200)
     assert report.summary.set_index("system")["mean"].to_dict() == {"one": 0.625, "two": 0.375}
     assert report.differences["difference"].tolist() == [0.25]
+    share, pair = report.summary.set_index("system").loc["one"], report.differences.iloc[0]
+    assert [share["low"], share["high"]] == pytest.approx([(1 + pair["low"]) / 2, (1 + pair["high"]) / 2])
 
 
 @pytest.mark.parametrize(("method", "most"), [("ab", 1), ("mos", 4)])

@@ -132,7 +132,7 @@ def test_no_difference_has_its_figures_and_names_stay_as_they_are():
     )
     title, lines = report_on(plant("mos", rate({"a": 3, "b": 3}, 0)))
     assert lines == [
-        "Both have the same mean (3.00 points), 12 listeners; a difference of 0.2 would likely show."
+        "Both have the same mean (3.00 points), 12 listeners; a difference of 0.2 would probably have been found."
     ]
 
 

@@ -113,7 +113,7 @@ def combine_services_and_settings(
 def to_status_columns(texts: pd.Series[Any]) -> dict[str, Any]:
     """Return how rows with outputs that exist ended: ``status`` and ``error``."""
     is_missing = texts.isna()
-    reasons = {True: "the table has no text here", False: None}
+    reasons = {True: "the table has no output of this system", False: None}
     return {"status": is_missing.map({True: "error", False: "cached"}), "error": is_missing.map(reasons)}
 
 

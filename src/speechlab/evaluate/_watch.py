@@ -125,13 +125,16 @@ def _build_series_view(summary: pd.DataFrame) -> View:
         build_text_column("of", "group"),
         *map(build_value_column, ("first", "usual", "now")),
         DisplayColumn("evidence", _format_evidence, figure=True),
-        build_number_column("alarm at", "needed", ",.0f"),
+        build_number_column("an alarm needs", "needed", ",.0f"),
         DisplayColumn(
             "verdict",
             lambda row: f"worse from about run {row['onset']}" if row["changed"] else "no change shown",
         ),
     ]
-    note = "Usual: the mean of the runs before the newest, or before the change. Evidence begins at 1."
+    note = (
+        "Usual: the mean of the runs before the newest, or before the change. Evidence of a change is 1 at the "
+        "start, and grows or shrinks with each run."
+    )
     return View.from_rows("What is watched", columns, summary, note)
 
 

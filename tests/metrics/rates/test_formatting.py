@@ -149,3 +149,7 @@ def test_intervals_hold_the_rate():
         row = found.loc[kind]
         assert row["error_rate"] == rate
         assert row["error_rate_low"] < rate < row["error_rate_high"]
+    texts = [*["at 9"] * 3, *["at nine"] * 24]  # three numbers are little evidence, in however many texts
+    assert (
+        formatting_rates(texts, texts, language="en").set_index("kind").loc["digits", "error_rate_high"] > 0.4
+    )

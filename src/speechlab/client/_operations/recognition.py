@@ -70,7 +70,7 @@ class Transcript:
     pieces: tuple[ReplySegment, ...] | None = None
     timing: Timing = field(default_factory=Timing)
     reply: RecognitionReply | None = field(default=None, repr=False, compare=False)
-    model: str = ""
+    model: str = field(default="", repr=False)
 
     @property
     def segments(self) -> pd.DataFrame:

@@ -166,16 +166,16 @@ def _describe_row(row: Mapping[Any, Any], about: str, *, is_lead: bool = False) 
     count = describe_rows_and_blocks(row["n"], row["blocks"], "row").replace(", which count", " that count")
     values = [format_value(row[side], row["unit"]) for side in ("value_a", "value_b")]
     if row["measure"] == FAILURES_MEASURE:
-        label, values = "Rows that failed", _count_failures(row)
+        label, values, mark = "Failed rows", _count_failures(row), ":"
     else:
-        label = name_group(row) + (f", {row['measure']}" if row["unit"] == POINTS else "")
+        label, mark = name_group(row) + (f", {row['measure']}" if row["unit"] == POINTS else ""), ""
     if values[0] == values[1]:
-        return f"{label} {values[0]} as before ({count})."
+        return f"{label}{mark} {values[0]} as before ({count})."
     # With so few speakers, no p-value could have shown a change.
     is_open = bool(about) and row["verdict"] not in {WORSE, BETTER, FEW_SPEAKERS}
     chance = [] if is_missing(row["p_holm"]) or is_open else [describe_p_value(row["p_holm"])]
     sure = ", ".join([*chance, count])
-    line = f"{label}: {sure}" if is_lead else f"{label} {' → '.join(values)} ({sure})"
+    line = f"{label}: {sure}" if is_lead else f"{label}{mark} {' → '.join(values)} ({sure})"
     clauses = [line, _describe_without(row)]
     if row["blocks"] < MIN_PAIRS:
         clauses.insert(1, "too few to show a change")

@@ -258,7 +258,7 @@ def _describe_listeners_needed(test: _Test, row: Mapping[Any, Any]) -> str:
         share = 0.5 + test.smallest / (1 if right else 2)
         sought = f"{share:.0%}{right}" if right else f"{share:.0%} to {1 - share:.0%}"
     if more <= 0:
-        return f"{sought} would likely show"
+        return f"{sought} would probably have been found"
     return f"about {format_count(round(more), 'more listener')} would show {sought}"
 
 

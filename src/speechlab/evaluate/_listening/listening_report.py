@@ -45,7 +45,7 @@ _SCALES = {
     "ab": "Answers choose one of two sounds, or neither. ",
     "abx": "Answers say which of two sounds a third one is. ",
 }
-_INTERVAL_NOTE = "Intervals allow for other listeners and other items (two-way bootstrap)."
+_INTERVAL_NOTE = "Intervals allow for other listeners and other items."
 # Number of systems from which a scale says more than their pair.
 _MIN_SCALE_SYSTEMS = 3
 

@@ -38,11 +38,11 @@ def listening(
     """Read the answers of a listening test, check them, and compare the systems.
 
     Listeners and items are both random samples, and all intervals and tests account for both. Means have intervals by
-    a two-way bootstrap (Owen, 2007). Pairs of systems are tested by Student's t with the variance of listeners and of
-    items (Cameron, Gelbach and Miller, 2011), ABX by the exact binomial test, corrected for the number of pairs by
-    Holm. In simulations at most 6% of such tests find a difference where there is none. Fewer than six listeners or
-    six items show no difference, however clear, except in ABX. A/B of three and more systems has a scale of them all
-    (Bradley and Terry, 1952) in ``tables["scale"]``.
+    a two-way bootstrap (Owen, 2007), shares those of the tests of pairs. Pairs of systems are tested by Student's t
+    with the variance of listeners and of items (Cameron, Gelbach and Miller, 2011), ABX by the exact binomial test,
+    corrected for the number of pairs by Holm. In simulations at most 6% of such tests find a difference where there
+    is none. Fewer than six listeners or six items show no difference, however clear, except in ABX. A/B of three and
+    more systems has a scale of them all (Bradley and Terry, 1952) in ``tables["scale"]``.
 
     Args:
         answers: Files from listeners, a folder of them, the content of such a file, or ``ListeningTest.answers``; or

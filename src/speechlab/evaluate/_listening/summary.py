@@ -93,7 +93,12 @@ def summarize_systems(table: pd.DataFrame, method: str, draws: int, seed: int) -
             _encode_names(group["listener"]),
             _encode_names(group["item"]),
         )
-        low, high = bootstrap_two_way(values, listeners, items, draws=draws, seed=seed)
+        if method in {"ab", "abx"}:  # a share has the interval of its pair's test
+            mean = values.mean()
+            estimate = estimate_two_way_mean(mean, (values - mean) / len(values), listeners, items)
+            low, high = max(estimate.low, 0.0), min(estimate.high, 1.0)
+        else:
+            low, high = bootstrap_two_way(values, listeners, items, draws=draws, seed=seed)
         counts = len(group), group["listener"].nunique(), group["item"].nunique()
         if min(counts[1:]) < _MIN_FOR_INTERVAL:
             low = high = math.nan

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.client import get_service
 from speechlab.evaluate._made import SIDES, STREAMING
@@ -91,8 +92,8 @@ def build_measures_view(measures: pd.DataFrame) -> View:
         build_number_column("mean score", "score", ".3f", optional=True),
     ]
     note = (
-        "Marks, words with capitals, numbers in digits, and entities, by their places in the alignment. Scores are "
-        f"means of functions of the user. Intervals are given from {ENOUGH} recordings on."
+        "Marks, words with capitals, numbers in digits, and entities, by their places in the alignment. Scores: "
+        f"the means of your own functions. Intervals are given from {ENOUGH} recordings and places on."
     )
     names = [name for name in ("error_rate", "f1", "score") if name in measures.columns]
     return View.from_rows(
@@ -101,7 +102,8 @@ def build_measures_view(measures: pd.DataFrame) -> View:
 
 
 def _format_rate_interval(row: Mapping[Any, Any]) -> str | None:
-    enough = row["utterances"] >= ENOUGH
+    places = row.get("items", ENOUGH)
+    enough = row["utterances"] >= ENOUGH and (is_missing(places) or int(places) >= ENOUGH)
     return format_interval(row.get("error_rate_low"), row.get("error_rate_high"), ".1%") if enough else None
 
 

@@ -126,8 +126,12 @@ def build_cost_views(
     priced = summary[summary["currency"].notna()]
     currency = str(priced["currency"].iloc[0])
     outputs = build_count_column("outputs", "utterances_scored")
+    is_whole = (
+        summary["common_rate"].equals(summary["error_rate"]) if "error_rate" in summary.columns else True
+    )
+    rate = "error rate" if is_whole else "on the same clips"
     columns = [
-        *(first or (*build_name_columns(summary), outputs, build_rate_column("error rate", "common_rate"))),
+        *(first or (*build_name_columns(summary), outputs, build_rate_column(rate, "common_rate"))),
         _build_money_column(f"this set ({currency})", "cost"),
         _build_money_column(f"{words} ({currency})", column),
     ]

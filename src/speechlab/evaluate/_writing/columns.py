@@ -51,8 +51,8 @@ _HEADING_EXPLANATIONS = {
     "chrF back": "chrF back: likeness to the text after a translation back.",
     "agreement": "Agreement with the mean of the other listeners: 1 is full, 0 is none.",
     "smallest detectable difference": "Smallest detectable difference: one of this size shows in 8 of 10 such tests.",
-    "on the same clips": "On the same clips: the rate on those that all have, by which figure and answer go.",
-    "on the same texts": "On the same texts: the score on those that all have, by which the figure goes.",
+    "on the same clips": "On the same clips: the rate on those that all systems answered, as in the answer.",
+    "on the same texts": "On the same texts: the score on those that all systems answered; the figure has it.",
     "DNSMOS (1 to 5)": "DNSMOS: a network's guess of how people would rate the sound, from 1 (bad) to 5 (excellent); "
     "it hears noise and distortion, not how natural a voice is.",
     "clips that look wrong": "Clips that look wrong: those of the voice that reach full scale (overdriven), that end "

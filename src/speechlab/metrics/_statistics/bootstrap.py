@@ -246,9 +246,12 @@ class Bootstrap:
         return _compute_mirrored_interval(self.sum_blocks(first), self.sum_blocks(second), compute_interval)
 
     def _compute_unseen_bound(self, blocks: NDArray[np.int64], lengths: NDArray[np.int64]) -> float:
-        """The upper end of a Bayesian bootstrap with part of one more utterance, of mean length and wholly wrong."""
+        """The upper end of a Bayesian bootstrap with part of one more utterance, of mean length and wholly wrong.
+
+        Utterances without a length, such as those without a number to be written in digits, are no evidence.
+        """
         random = np.random.default_rng(self.seed)
-        unseen = random.standard_gamma(_UNSEEN_WEIGHT, self.draws) * lengths.mean()
+        unseen = random.standard_gamma(_UNSEEN_WEIGHT, self.draws) * lengths[lengths > 0].mean()
         # Weights of alike blocks are added up: a sum of n Gamma(1) is a Gamma(n).
         weighted = self._resample_block_sums(
             blocks, lambda counts, size: random.standard_gamma(counts, (size, len(counts)))
