@@ -45,5 +45,5 @@ def test_the_page_on_shipping_runs(quick_lab, monkeypatch, tmp_path):
     for block in re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
         exec(compile(block, str(page), "exec"), names)
     assert names["done"].answer.startswith("All 2 lines are ready.")
-    assert (tmp_path / "ready" / "report.html").exists()
+    assert (tmp_path / "lines" / "report.html").exists()
     names["lab"].close()

@@ -17,9 +17,9 @@ import sys
 sys.modules["opencc"] = None
 from speechlab.text import normalizer
 rules = normalizer("zh")
-assert rules.id == "zh-unconverted-v6", rules
+assert rules.id == "zh-unconverted-v7", rules
 assert rules("語音，2024年") == "語音二千零二十四年"
-assert normalizer("zh-unconverted-v6") is rules
+assert normalizer("zh-unconverted-v7") is rules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 

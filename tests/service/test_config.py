@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 
 import pytest
 
@@ -200,7 +201,7 @@ def test_any_setting_as_an_argument():
 
 
 def test_which_engines_are_on(tmp_path):
-    (tmp_path / "m.gguf").write_bytes(b"GGUF")
+    (tmp_path / "m.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
     names = [engine.name for engine in list_served_engines(ServiceConfig())]
     assert set(names) == {"kokoro", "q", "hibari", "openjtalk", "whisper", "gemma"}
     off = ServiceConfig(
