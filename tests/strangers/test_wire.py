@@ -104,7 +104,6 @@ FRAMING = {
     "a length in a trailer": framed("Transfer-Encoding: chunked", body="0\r\nContent-Length: 400\r\n\r\n"),
     "a long trailer": framed("Transfer-Encoding: chunked", body="0\r\nA: " + "b" * 200_000 + "\r\n\r\n"),
     "many trailers": framed("Transfer-Encoding: chunked", body="0\r\n" + "A: b\r\n" * 20_000 + "\r\n"),
-    "a body of GET": get("/tts/voices", "Content-Length: 400") + SMUGGLED.encode(),
     "a body behind a refusal": get("/tts/voices", f"Content-Length: {len(SMUGGLED)}", key="")
     + SMUGGLED.encode(),
 }
@@ -267,6 +266,12 @@ ANSWERED = {
 }
 ATTACKS = [
     *((f"framing: {name}", data, REFUSED | {501, 505}) for name, data in FRAMING.items()),
+    # Answered before or after its body breaks off: what counts is that the body is no request.
+    (
+        "framing: a body of GET",
+        get("/tts/voices", "Content-Length: 400") + SMUGGLED.encode(),
+        REFUSED | {200},
+    ),
     *((f"head: {name}", data, REFUSED | {501, 505}) for name, data in HEADS.items()),
     *(
         (
