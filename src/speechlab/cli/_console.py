@@ -137,8 +137,8 @@ _DASH = "–"
 _GAP = 2
 # Letters of a word that are not broken, however narrow the terminal.
 _MIN_TEXT_WIDTH = 14
-# Where a cell of figures may be broken: "2.0% (5.0% of characters)", "+1.0 to +2.0".
-_BREAK_PLACES = re.compile(r" (?=\()|(?<= to) |(?<= of) ")
+# Where a cell of figures may be broken: "2.0% (5.0% of characters)", "+1.0 to +2.0", "needs 17 more clips".
+_BREAK_PLACES = re.compile(r" (?=\()|(?<= to) |(?<= of) |(?<=[0-9]) (?=more )")
 
 
 def print_headline(title: str, head: pd.DataFrame) -> None:
@@ -152,7 +152,10 @@ def print_headline(title: str, head: pd.DataFrame) -> None:
     columns = {str(name): [row[at] for row in rows] for at, name in enumerate(head.columns)}
     columns = {name: cells for name, cells in columns.items() if any(cell != _DASH for cell in cells)}
     shared = {
-        name: cells[0] for name, cells in columns.items() if name not in figures and len(set(cells)) == 1
+        name: cells[0]
+        for name, cells in columns.items()
+        if len(set(cells)) == 1
+        and (name not in figures or cells[0][:1].isalpha())  # words in place of a figure
     }
     differing = {name: cells for name, cells in columns.items() if name not in shared}
     console.print(f"[bold]{escape(title)}[/]")
