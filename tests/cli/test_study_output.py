@@ -223,3 +223,15 @@ def test_words_of_fourteen_letters_are_broken_on_no_terminal_and_longer_ones_are
     }
     words = {word for line in printed(capsys, monkeypatch, 24, table, ()) for word in line.split()}
     assert {"fourteenletter", "internationali", "sation"} <= words
+
+
+def test_words_in_place_of_all_figures_are_said_once(monkeypatch):
+    names = ["hibari: heart", "kokoro: jf_tebukuro"]
+    cells = {"voice": names, "95% interval": ["needs 17 more clips"] * 2, "error rate": ["3.7%", "0.0%"]}
+    head = pd.DataFrame(cells)
+    head.attrs["figures"] = ["95% interval", "error rate"]
+    monkeypatch.setattr(console, "width", 80)
+    with console.capture() as shown:
+        print_headline("Title", head)
+    assert "All rows: 95% interval needs 17 more clips\n" in shown.get()
+    assert shown.get().count("needs") == 1
