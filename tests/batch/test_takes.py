@@ -147,6 +147,7 @@ def test_a_voice_that_reads_one_way_gets_another_cut_of_the_text(store):
     made = stage.make(store, TEXTS[:2], takes=3, fallback_voice="bob")
     assert made["check"].tolist() == ["ready", "ready"]
     assert made["why"][0].endswith("spoken by the fallback voice")
+    assert batch.runs(store)["rows"].min() > 0  # to look for the voice is no run
 
 
 def speak_alike(stage):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import require_columns
 from speechlab._pandas import pd
 from speechlab._traces import warn_user
-from speechlab.batch._caller import process_table
+from speechlab.batch._caller import plan_table, process_table
 from speechlab.batch._options import CallingOptions, CheckingOptions, check_and_sort_options
 from speechlab.batch._outcome import find_user_stacklevel
 from speechlab.batch._plan.columns import build_column, collect_result_columns
@@ -87,8 +87,10 @@ class CheckedTakes:
         recognizer: Any = checking["check"]
         self._judge = Judge(recognizer, {name: speaking[name] for name in _SHARED} | {"store": store})
         if self._fallback is not None:  # a voice that is not there is refused before anything is paid
-            options = {**speaking, "voice": self._fallback, "budget": None, "progress": False}
-            process_table(lab, SynthesisStep, whole.iloc[:0], options)
+            planning = {
+                name: speaking[name] for name in speaking if name not in CallingOptions.__annotations__
+            }
+            plan_table(lab, SynthesisStep, whole.iloc[:0], {**planning, "voice": self._fallback})
         self._pieces: list[pd.DataFrame] = []
         self._owners: list[int] = []
         self._variations: dict[str, dict[str, Any] | None] = {}
