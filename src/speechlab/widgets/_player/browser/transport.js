@@ -76,14 +76,16 @@ export class Transport {
     this.pieces.ready(from, Math.min(from + FIRST_S, until));
     this.changed();
     if (context.state !== "running") {
+      // After a click no browser asks for another: the output of sound may take seconds to start on a busy machine.
+      const clicked = navigator.userActivation?.hasBeenActive ?? false;
       const woken = await Promise.race([
         context.resume().then(() => true),
-        new Promise((resolve) => setTimeout(() => resolve(false), 1_500)),
+        new Promise((resolve) => setTimeout(() => resolve(false), clicked ? 10_000 : 1_500)),
       ]);
       if (timer !== this.timer || !this.active) return;
       if (!woken) {
         this.stop();
-        this.failed("The browser wants a click on Play first");
+        this.failed(clicked ? "The output of sound did not start: press Play again" : "The browser wants a click on Play first");
         return;
       }
     }
