@@ -10,7 +10,6 @@ import re
 import socketserver
 import sys
 import threading
-from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -35,7 +34,7 @@ from speechlab.errors import APIConnectionError, ConfigurationError
 from speechlab.service import Database, KeyStore, ServiceConfig, run_service, voice_uuid
 from support.forked import speechlab
 from support.proxy import Fault, Proxy
-from support.quick import MUTE, QUICK_ENGINES, SLOW
+from support.quick import MUTE, QUICK_ENGINES, SLOW, KeyedService
 from support.staged import staged_service
 
 ROOT = Path(__file__).parents[2]
@@ -84,32 +83,6 @@ def test_where_nobody_answers_it_cannot_run():
         run(ProbeOptions("http://127.0.0.1:9", "sl:0123456789abcdef"))
 
 
-@dataclass
-class Whole:
-    """A service with all that a check may need, and the keys for it."""
-
-    base_url: str
-    access: KeyStore
-    q_voice: str
-    voice: str = voice_uuid("hibari", "heart")
-
-    def key(self, **limits):
-        return self.access.create_key("for a check", **limits)[1]
-
-    def options(self, **more):
-        """Every key that can be had, in the form that people have them."""
-        _, expired = KeyStore(self.access._database, clock=lambda: 0.0).create_key("old", expires_in_s=1)
-        keys = {
-            "api_key": self.key(),
-            "restricted_key": self.key(providers=["q", "openjtalk"]),
-            "no_asr_key": self.key(recognition=False),
-            "expired_key": expired,
-            "legacy_key": "sl-0123456789abcdef",
-        }
-        voices = {"voice": self.voice, "q_voice": self.q_voice}
-        return ProbeOptions(self.base_url, **keys | voices | more)
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
@@ -123,7 +96,7 @@ def whole(tmp_path_factory):
         extra_engines=(MUTE, SLOW, *QUICK_ENGINES),
     )
     with run_service(config) as service, contextlib.closing(Database(folder)) as database:
-        yield Whole(service.base_url, KeyStore(database), voice_uuid("q", "tone"))
+        yield KeyedService(service.base_url, KeyStore(database), voice_uuid("hibari", "heart"))
 
 
 def broken(report):

@@ -17,11 +17,17 @@ def live(live_service):
     return Http(live_service.base_url, live_service.api_key)
 
 
-@pytest.fixture
-def staged():
-    """A service whose engines do what a test needs."""
+@pytest.fixture(scope="session")
+def _shared_stage():
     with staged_service() as service:
         yield service
+
+
+@pytest.fixture
+def staged(_shared_stage):
+    """A service whose engines do what a test needs: one for all tests, each of which finds it as new."""
+    yield _shared_stage
+    _shared_stage.reset()
 
 
 @pytest.fixture(scope="session")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from speechlab.conform import ProbeOptions
 from speechlab.contract import AudioFormat
 from speechlab.engines import EngineVoice, Recognition, RecognitionSegment
-from speechlab.service import Provider, ServedEngine
+from speechlab.service import KeyStore, Provider, ServedEngine, voice_uuid
 from support.staged import StagedTranslator
 
 
@@ -68,3 +71,33 @@ MUTE = ServedEngine(
 
 SLOW = ServedEngine("slow", "synthesizer", lambda: Tones(0.1), Provider("slow", heavy=False))
 """A voice that takes its time."""
+
+
+ONE_RATE = ServedEngine(
+    "one-rate", "synthesizer", Tones, Provider("one-rate", sample_rates=(24_000,), heavy=False)
+)
+
+
+@dataclass
+class KeyedService:
+    """A service with quick engines, the keys that a check may need, and a voice to speak with."""
+
+    base_url: str
+    access: KeyStore
+    voice: str
+
+    def key(self, **limits: Any) -> str:
+        return self.access.create_key("for a check", **limits)[1]
+
+    def options(self, **more: Any) -> ProbeOptions:
+        """Every key that can be had, in the form that people have them."""
+        _, expired = KeyStore(self.access._database, clock=lambda: 0.0).create_key("old", expires_in_s=1)
+        keys = {
+            "api_key": self.key(),
+            "restricted_key": self.key(providers=["q", "openjtalk"]),
+            "no_asr_key": self.key(recognition=False),
+            "expired_key": expired,
+            "legacy_key": "sl-0123456789abcdef",
+        }
+        voices = {"voice": self.voice, "q_voice": voice_uuid("q", "tone")}
+        return ProbeOptions(self.base_url, **keys | voices | more)

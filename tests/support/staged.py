@@ -13,6 +13,7 @@ from speechlab.engines import EngineVoice, Recognition, RecognitionSegment, Tran
 from speechlab.errors import EngineError, InvalidRequestError, ModelError
 from speechlab.service import Provider, ServedEngine, ServiceConfig, run_service, voice_uuid
 from support.clients import KEY, Http
+from support.clock import eventually
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +29,7 @@ class StagedVoice:
     sample_rate: int = 24_000
     piece_s: float = 0.5
     calls: list[dict[str, Any]] = field(default_factory=list)
+    begun: int = 0
     closed: int = 0
     gate: threading.Event = field(default_factory=threading.Event)
     voices: tuple[EngineVoice, ...] = tuple(
@@ -49,6 +51,7 @@ class StagedVoice:
 
     def _pieces(self, voice: str) -> Any:
         piece = np.full(round(self.sample_rate * self.piece_s), 0.1, dtype=np.float32)
+        self.begun += 1
         try:
             if voice == "broken":
                 raise EngineError("the engine failed before its first sound")
@@ -94,11 +97,13 @@ class StagedTranslator:
     says: Callable[[Any], str] = lambda job: job.text
     """The translation of a job, without its quotation marks."""
     jobs: list[Any] = field(default_factory=list)
+    begun: int = 0
     closed: int = 0
     gate: threading.Event = field(default_factory=threading.Event)
 
     def translate(self, job: Any) -> Any:
         self.jobs.append(job)
+        self.begun += 1
         try:
             if job.text.startswith("broken"):
                 raise EngineError("the engine failed before its first word")
@@ -145,6 +150,19 @@ class Staged:
 
     def voice(self, name: str, provider: str = "staged") -> str:
         return voice_uuid(provider, name)
+
+    def reset(self) -> None:
+        """Let what runs come to its end, and forget all of it."""
+        engines = (self.speaker, self.q, self.translator)
+        for engine in engines:
+            engine.gate.set()
+        assert eventually(lambda: all(engine.begun == engine.closed for engine in engines))
+        for engine in engines:
+            engine.begun, engine.closed, engine.gate = 0, 0, threading.Event()
+        for calls in (self.speaker.calls, self.q.calls, self.translator.jobs, self.ears.calls):
+            calls.clear()
+        self.speaker.piece_s, self.ears.fault = StagedVoice.piece_s, None
+        self.speaker.voices = StagedVoice.voices
 
 
 @contextmanager

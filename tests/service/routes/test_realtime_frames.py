@@ -100,143 +100,93 @@ def raw(http):
         yield Raw(connection)
 
 
-@pytest.fixture(params=["connected", "configured", "synthesizing"])
-def started(request, staged):
-    """A raw connection in each state, and the service behind it."""
-    with raw(staged.http) as client:
-        if request.param != "connected":
-            voice = staged.voice("gated")
-            client.json(type="session.update", session={"voice_id": voice, "format": "pcm"})
+@contextlib.contextmanager
+def started(service, state):
+    """A raw connection in a state; what it has begun ends with it."""
+    closed = service.speaker.closed
+    with raw(service.http) as client:
+        if state == "synthesizing":
+            session = {"voice_id": service.voice("gated"), "format": "pcm"}
+            client.json(type="session.update", session=session)
             assert client.event()["type"] == "session.created"
-        if request.param == "synthesizing":
             client.json(type="tts.speak", id="s", text="a")
             assert client.event()["type"] == "tts.audio.start"
             assert isinstance(client.event(), bytes)
-        yield client, staged, request.param
-
-
-@pytest.mark.parametrize(
-    ("payload", "options"),
-    [(b"", {}), (b"abc", {}), (b'{"type": "tts.speak"}', {}), (b"part", {"fin": False})],
-    ids=["empty", "some", "json", "first fragment"],
-)
-def test_158_any_binary_frame_closes_with_1003(started, payload, options):
-    client, staged, state = started
-    client.frame(BINARY, payload, **options)
-    assert client.close_code() == 1003
+        yield client
     if state == "synthesizing":
-        staged.speaker.gate.set()
-        assert eventually(lambda: staged.speaker.closed == 1)
+        service.speaker.gate.set()
+        assert eventually(lambda: service.speaker.closed == closed + 1)
+        service.speaker.gate.clear()
 
 
-def test_159_over_the_read_limit_closes_with_1009(started):
-    client, staged, state = started
-    client.frame(TEXT, b" " * (LIMIT + 1))
-    assert client.close_code() == 1009
-    if state == "synthesizing":
-        staged.speaker.gate.set()
-        assert eventually(lambda: staged.speaker.closed == 1)
+STATES = ("connected", "synthesizing")
+CLOSED = {
+    1003: [(BINARY, {"payload": b"abc"}), (BINARY, {"payload": b"part", "fin": False}), (BINARY, {})],
+    1007: [
+        (TEXT, {"payload": payload})
+        for payload in (b"\xff", b'{"type": "\xed\xa0\x80"}', b"\xc0\x80", b"\xf4\x90\x80\x80", b"ab\xe3\x81")
+    ],
+    1009: [
+        (TEXT, {"payload": b" " * (LIMIT + 1)}),
+        # A header alone is enough.
+        *((TEXT, {"payload": b"x" * 1000, "claim": size}) for size in (LIMIT + 1, 2**20, 2**40, 2**62)),
+        # The close frame must not be overtaken by a reset, however much the client still sends.
+        *[(TEXT, {"payload": b" " * 4_000_000})] * 3,
+    ],
+    1002: [
+        (TEXT, {"payload": b"{}", "mask": False}),
+        (TEXT, {"payload": b"{}", "rsv": 0x40}),  # as deflate would mark it, which was not negotiated
+        (3, {"payload": b"{}"}),
+        (11, {"payload": b"{}"}),
+        (0, {"payload": b"{}"}),
+        (PING, {"payload": b"{}", "fin": False}),
+        (PING, {"payload": b"x" * 126}),
+    ],
+    1000: [(CLOSE, {"payload": struct.pack("!H", 1000) + b"bye"})],
+}
 
 
-@pytest.mark.parametrize("size", [LIMIT + 1, 2**20, 2**40, 2**62])
-def test_159_a_header_alone_is_enough_for_1009(staged, size):
-    with raw(staged.http) as client:
-        client.frame(TEXT, b"x" * 1000, claim=size)
-        assert client.close_code() == 1009
-
-
-def test_159_a_large_message_that_is_still_being_sent_gets_its_1009(staged):
-    # The close frame must not be overtaken by a reset, however much the client still sends.
-    for _ in range(5):
-        with raw(staged.http) as client:
-            client.frame(TEXT, b" " * 4_000_000)
-            assert client.close_code() == 1009
+@pytest.mark.parametrize("code", CLOSED)
+def test_158_159_160_a_frame_that_closes_the_connection(staged, code):
+    for number, (opcode, options) in enumerate(CLOSED[code]):
+        with started(staged, "connected" if number else "synthesizing") as client:
+            client.frame(opcode, **options)
+            assert client.close_code() == code, (opcode, options)
 
 
 def test_159_160_fragments_are_joined_and_counted_together(staged):
     with raw(staged.http) as client:
-        for size, told in ((LIMIT // 2, "unknown_message_type"), (LIMIT, "tts_control_frame_too_large")):
+        for size, said in ((LIMIT // 2, "unknown_message_type"), (LIMIT, "tts_control_frame_too_large")):
             message = b'{"type": "x"}'.ljust(size)
             client.frame(TEXT, message[:7], fin=False)
             client.frame(0, message[7:1000], fin=False)
             client.frame(PING, b"between")
             client.frame(0, message[1000:])
             assert client.read() == (PONG, b"between")
-            assert client.event()["code"] == told
+            assert client.event()["code"] == said
+        split = '{"type": "あ"}'.encode()  # within a character
+        client.frame(TEXT, split[:11], fin=False)
+        client.frame(0, split[11:])
+        assert "あ" in client.event()["message"]
         client.frame(TEXT, b" " * (LIMIT // 2), fin=False)
         client.frame(0, b" " * (LIMIT // 2 + 1))
         assert client.close_code() == 1009
 
 
-@pytest.mark.parametrize(
-    "payload", [b"\xff", b'{"type": "\xed\xa0\x80"}', b"\xc0\x80", b"\xf4\x90\x80\x80", b"ab\xe3\x81"]
-)
-def test_160_bad_utf8_closes_with_1007(started, payload):
-    client, _, _ = started
-    client.frame(TEXT, payload)
-    assert client.close_code() == 1007
-
-
-def test_160_a_character_may_be_split_between_fragments(staged):
-    with raw(staged.http) as client:
-        message = '{"type": "あ"}'.encode()
-        client.frame(TEXT, message[:11], fin=False)
-        client.frame(0, message[11:])
-        error = client.event()
-        assert (error["code"], "あ" in error["message"]) == ("unknown_message_type", True)
-
-
-@pytest.mark.parametrize(
-    ("opcode", "options"),
-    [
-        (TEXT, {"mask": False}),
-        (TEXT, {"rsv": 0x40}),  # as deflate would mark it, which was not negotiated
-        (3, {}),
-        (11, {}),
-        (0, {}),
-        (PING, {"fin": False}),
-        (PING, {"payload": b"x" * 126}),
-    ],
-)
-def test_160_frames_against_the_protocol_close_with_1002(started, opcode, options):
-    client, _, _ = started
-    client.frame(opcode, **({"payload": b"{}"} | options))
-    assert client.close_code() == 1002
-
-
 @pytest.mark.parametrize("opcode", [0, TEXT, PING, PONG])
-def test_160_a_flood_of_frames_ends_its_connection(started, opcode):
-    client, staged, _ = started
-    if opcode == 0:
-        client.frame(TEXT, fin=False)
-    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        client.connection.sendall((bytes([opcode | (0x80 if opcode else 0), 0x80]) + bytes(4)) * 20_000)
-    while (frame := client.read())[0] != CLOSE:
-        pass
-    reason = b"too many frames in a second" if opcode else b"too many fragments of a message"
-    assert frame[1] == struct.pack("!H", 1008) + reason
-    staged.speaker.gate.set()
+def test_160_a_flood_of_frames_ends_its_connection(staged, opcode):
+    for state in STATES if opcode == PING else STATES[:1]:
+        with started(staged, state) as client:
+            if opcode == 0:
+                client.frame(TEXT, fin=False)
+            head = bytes([opcode | (0x80 if opcode else 0), 0x80]) + bytes(4)
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                client.connection.sendall(head * 20_000)
+            while (frame := client.read())[0] != CLOSE:
+                pass
+            reason = b"too many frames in a second" if opcode else b"too many fragments of a message"
+            assert frame[1] == struct.pack("!H", 1008) + reason
     assert staged.http.request("GET", "/tts/voices").status == 200
-
-
-def test_160_pings_are_answered_during_synthesis(started):
-    client, staged, state = started
-    for number in range(3):
-        client.frame(PING, bytes([number]))
-        assert client.read() == (PONG, bytes([number]))
-    if state == "synthesizing":
-        staged.speaker.gate.set()
-        assert isinstance(client.event(), bytes)
-        assert client.event()["type"] == "tts.audio.done"
-
-
-def test_a_client_that_closes_gets_its_close_frame(started):
-    client, staged, state = started
-    client.frame(CLOSE, struct.pack("!H", 1000) + b"bye")
-    assert client.close_code() == 1000
-    if state == "synthesizing":
-        staged.speaker.gate.set()
-        assert eventually(lambda: staged.speaker.closed == 1)
 
 
 @pytest.mark.slow
@@ -260,12 +210,11 @@ def test_messages_in_one_packet_are_answered_in_their_order(staged):
         assert [client.event()["code"] for _ in messages] == expected * 50
 
 
-def test_a_message_without_end_is_closed_before_its_fragments_fill_the_memory(started):
-    client, staged, _ = started
-    client.frame(TEXT, b"{", fin=False)
-    for _ in range(1_100):
-        client.frame(0, b"", fin=False)
-    while (frame := client.read())[0] != CLOSE:
-        pass
-    assert frame[1] == struct.pack("!H", 1008) + b"too many fragments of a message"
-    staged.speaker.gate.set()
+def test_a_message_without_end_is_closed_before_its_fragments_fill_the_memory(staged):
+    with started(staged, "synthesizing") as client:
+        client.frame(TEXT, b"{", fin=False)
+        for _ in range(1_100):
+            client.frame(0, b"", fin=False)
+        while (frame := client.read())[0] != CLOSE:
+            pass
+        assert frame[1] == struct.pack("!H", 1008) + b"too many fragments of a message"

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import base64
 import io
-import json
 
 import numpy as np
 import pytest
 import soundfile
 
 from speechlab.audio import decode, encode
-from speechlab.contract import ASR_UNAVAILABLE, INVALID_BASE64, NO_AUDIO, UNSUPPORTED_AUDIO
+from speechlab.contract import ASR_UNAVAILABLE, UNSUPPORTED_AUDIO
 from speechlab.errors import EngineError, MissingDependencyError, ModelError
-from support.staged import staged_service
 
 PATH = "/asr/srt/audio_llm"
-
-
-@pytest.fixture(scope="module")
-def shared():
-    """One staged service for the whole file: starting one, with a process that decodes, takes longer than a test."""
-    with staged_service() as service:
-        yield service
-
-
-@pytest.fixture
-def staged(shared):
-    """It, as if nobody had used it."""
-    shared.ears.fault = None
-    shared.ears.calls.clear()
-    return shared
 
 
 def tone(seconds: float = 0.5, rate: int = 16_000, channels: int = 1, kind: str = "wav") -> bytes:
@@ -50,70 +33,39 @@ def short(reply, message: str) -> None:
     assert reply.json() == {"code": 400, "error": message}
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({}, NO_AUDIO),
-        ({"audio": None}, NO_AUDIO),
-        ({"audio": ""}, NO_AUDIO),
-        ({"language": "xx"}, NO_AUDIO),
-        ({"audio": "@@@@"}, INVALID_BASE64),
-        ({"audio": 5}, INVALID_BASE64),
-        ({"audio": ["UklGRg=="]}, INVALID_BASE64),
-        ({"audio": "data:audio/wav;base64,UklGRg=="}, INVALID_BASE64),
-        ({"audio": "UklG\nRg=="}, INVALID_BASE64),
-        ({"audio": "UklG Rg=="}, INVALID_BASE64),
-        ({"audio": "UklGRg"}, INVALID_BASE64),
-        ({"audio": "UklGRg==UklG"}, INVALID_BASE64),
-        ({"audio": "__-_"}, INVALID_BASE64),
-        ({"audio": "="}, INVALID_BASE64),
-        ({"audio": "Zm9v"}, UNSUPPORTED_AUDIO),
-    ],
-)
-def test_s10_s55_s56_s57_s65_the_exact_messages(live, fields, message):
-    short(live.recognize(**fields), message)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        written("AIFF"),
-        written("W64"),
-        written("RF64"),
-        written("AU"),
+def test_s58_s59_look_alikes_are_unsupported(live):
+    avi, adts, webm = (
         b"RIFF\x24\0\0\0AVI LIST" + bytes(64),
         b"\xff\xf1\x50\x80" + bytes(64),
-        b"plain text, which is no audio at all",
         b"\x1aE\xdf\xa3" + bytes(64),
-        b"\0",
-    ],
-    ids=["aiff", "w64", "rf64", "au", "avi", "adts", "text", "webm", "nul"],
-)
-def test_s58_s59_look_alikes_are_unsupported(live, data):
-    short(live.recognize(data), UNSUPPORTED_AUDIO)
-
-
-@pytest.mark.parametrize("kind", ["wav", "mp3", "ogg", "flac"])
-def test_s54_s59_s60_each_format_is_heard(staged, kind):
-    reply = staged.http.recognize(tone(kind=kind), filename="x.aiff", mime_type="text/plain")
-    assert (reply.status, reply.json()) == (200, {"text": "heard", "language": "en", "confidence": 0.5})
-    samples, _ = staged.ears.calls[-1]
-    assert samples.dtype == np.float32
-    assert samples.ndim == 1
-    assert len(samples) == pytest.approx(8_000, abs=1_000)
-    assert float(reply.headers["x-speechlab-audio-seconds"]) == pytest.approx(
-        len(samples) / 16_000, abs=0.001
     )
+    for data in (
+        *map(written, ("AIFF", "W64", "RF64", "AU")),
+        avi,
+        adts,
+        webm,
+        b"plain text, no audio at all",
+        b"\0",
+    ):
+        short(live.recognize(data), UNSUPPORTED_AUDIO)
 
 
-@pytest.mark.parametrize(
-    ("rate", "channels"), [(8_000, 1), (16_000, 2), (22_050, 1), (44_100, 2), (48_000, 1)]
-)
-def test_any_rate_and_stereo_become_16_khz_mono(staged, rate, channels):
-    assert staged.http.recognize(tone(1.0, rate, channels)).status == 200
-    samples, _ = staged.ears.calls[-1]
-    assert samples.shape == (16_000,)
-    assert np.abs(samples).max() == pytest.approx(0.3, abs=0.02)
+def test_s54_s59_s60_each_format_is_heard(staged):
+    for kind in ("wav", "mp3", "ogg", "flac"):
+        reply = staged.http.recognize(tone(kind=kind), filename="x.aiff", mime_type="text/plain")
+        assert (reply.status, reply.json()) == (200, {"text": "heard", "language": "en", "confidence": 0.5})
+        samples, _ = staged.ears.calls[-1]
+        assert (samples.dtype, samples.ndim, len(samples)) == (np.float32, 1, pytest.approx(8_000, abs=1_000))
+        seconds = float(reply.headers["x-speechlab-audio-seconds"])
+        assert seconds == pytest.approx(len(samples) / 16_000, abs=0.001)
+
+
+def test_any_rate_and_stereo_become_16_khz_mono(staged):
+    for rate, channels in ((8_000, 1), (16_000, 2), (22_050, 1), (44_100, 2), (48_000, 1)):
+        assert staged.http.recognize(tone(1.0, rate, channels)).status == 200
+        samples, _ = staged.ears.calls[-1]
+        assert samples.shape == (16_000,)
+        assert np.abs(samples).max() == pytest.approx(0.3, abs=0.02)
 
 
 def test_s61_damaged_recordings_are_unsupported(live):
@@ -128,18 +80,13 @@ def test_s61_damaged_recordings_are_unsupported(live):
         short(live.recognize(data), UNSUPPORTED_AUDIO)
 
 
-def test_s62_a_header_without_sound_is_no_audio(live):
-    short(live.recognize(encode(np.zeros(0, dtype=np.float32), "wav", 16_000)), NO_AUDIO)
-    short(live.recognize(encode(np.zeros(0, dtype=np.float32), "flac", 16_000)), NO_AUDIO)
-
-
-@pytest.mark.parametrize("fault", [ModelError("no weights"), MissingDependencyError("pip install it")])
-def test_s63_engines_that_are_not_there(staged, error_body, fault):
-    staged.ears.fault = fault
-    reply = staged.http.recognize(tone())
-    assert error_body(reply, 500, "ErrInternal")["error"] == ASR_UNAVAILABLE
-    assert reply.headers["x-should-retry"] == "false"
-    assert reply.headers["x-speechlab-reason"]
+def test_s63_engines_that_are_not_there(staged, error_body):
+    for fault in (ModelError("no weights"), MissingDependencyError("pip install it")):
+        staged.ears.fault = fault
+        reply = staged.http.recognize(tone())
+        assert error_body(reply, 500, "ErrInternal")["error"] == ASR_UNAVAILABLE
+        assert reply.headers["x-should-retry"] == "false"
+        assert reply.headers["x-speechlab-reason"]
 
 
 def test_s61_engine_faults(staged, error_body):
@@ -151,39 +98,6 @@ def test_s61_engine_faults(staged, error_body):
     assert message == "Transcription failed: RuntimeError"
     staged.ears.fault = None
     assert staged.http.recognize(tone()).status == 200
-
-
-BAD_FIELDS = [
-    {"language": "xx"}, {"language": "jaa"}, {"language": 5}, {"language": ["ja"]},
-    {"hotwords": "word"}, {"hotwords": [1]}, {"hotwords": {"a": 1}}, {"hotwords": ["w"] * 1_001},
-    {"temperature": -0.01}, {"temperature": 2.01}, {"temperature": True}, {"temperature": "0"},
-    {"top_p": -0.01}, {"top_p": 1.01}, {"top_p": "1"},
-    {"frequency_penalty": -2.01}, {"frequency_penalty": 2.01}, {"frequency_penalty": False},
-    {"repetition_penalty": 0.99}, {"repetition_penalty": 2.01},
-    {"vad": 2}, {"vad": True}, {"vad": "Segments"}, {"vad": "yes"}, {"vad": []}, {"vad": 1.5},
-    {"vad": "segments", "min_silence_gap": -1}, {"vad": "segments", "min_silence_gap": 1.5},
-    {"vad": "segments", "min_silence_gap": True}, {"vad": "segments", "min_silence_gap": "400"},
-    {"vad": "segments", "segment_padding": -1}, {"vad": "segments", "segment_padding": 5_001},
-    {"vad": "segments", "initial_segment_padding_ms": -1},
-    {"vad": "segments", "initial_segment_padding_ms": 5_001},
-    {"vad": "segments", "speech_pad_ms": -1}, {"vad": "segments", "min_segment_duration": -0.1},
-    {"vad": "segments", "min_segment_duration": "1"},
-    {"session_id": 5}, {"session_id": "x" * 129},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("fields", BAD_FIELDS, ids=[json.dumps(fields)[:40] for fields in BAD_FIELDS])
-def test_s64_s67_to_s77_bad_fields_are_400(live, fields):
-    reply = live.recognize(tone(0.1), **fields)
-    body = reply.json()
-    assert reply.status == 400
-    assert set(body) == {"code", "error"}
-    assert body["code"] == 400
-    assert list(fields)[-1] in body["error"]
-
-
-def test_s64_s65_fields_come_before_base64(live):
-    assert "language" in live.recognize("@@@@", language="xx").json()["error"]
 
 
 def test_s66_s67_languages(staged):
@@ -219,42 +133,6 @@ def test_s68_s69_s74_s75_values_reach_the_engine_at_their_bounds(staged):
     assert {name: getattr(options, name) for name in given} == {**given, "hotwords": ("東京", "SpeechLab")}
 
 
-@pytest.mark.parametrize(
-    ("given", "mode"),
-    [
-        (0, "off"),
-        (1, "on"),
-        ("0", "off"),
-        ("1", "on"),
-        ("off", "off"),
-        ("on", "on"),
-        ("segments", "segments"),
-    ],
-)
-def test_s71_vad(staged, given, mode):
-    assert staged.http.recognize(tone(), vad=given).status == 200
-    assert staged.ears.calls[-1][1].vad == mode
-
-
-def test_s73_s76_unknown_and_pointless_fields_are_ignored(staged):
-    reply = staged.http.recognize(
-        tone(), vad_filter="segments", segment_padding=9_999, min_silence_gap="x", spin=1
-    )
-    assert "text" in reply.json()
-    assert staged.ears.calls[-1][1].vad == "off"
-    assert staged.ears.calls[-1][1].segment_padding == 100
-
-
-def test_s78_the_two_forms(staged):
-    assert set(staged.http.recognize(tone()).json()) == {"text", "language", "confidence"}
-    reply = staged.http.recognize(tone(), vad="segments").json()
-    assert reply == {
-        "language": "en",
-        "confidence": 0.5,
-        "segments": [{"start": 0.0, "end": 0.5, "text": "heard"}],
-    }
-
-
 def legacy(part: dict[str, object]) -> dict[str, object]:
     return {
         "model": "whatever",
@@ -275,22 +153,6 @@ def test_s83_s84_s85_the_legacy_shape(staged):
     both = {**legacy({"input_audio": {"data": "@@"}}), "audio": audio}
     assert staged.http.post_json(PATH, both).status == 200
     assert staged.ears.calls[-1][1].vad == "off"
-
-
-@pytest.mark.parametrize(
-    "messages", [[], "x", 5, {}, [5], [{"content": 5}], [{"content": [5]}], [{"content": [{}]}]]
-)
-def test_s84_legacy_bodies_without_a_recording(live, messages):
-    short(live.post_json(PATH, {"messages": messages}), NO_AUDIO)
-
-
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"\xff", b'{"audio": NaN}', b'{"audio": "\\ud800"}', b"5", b"[" * 99_999]
-)
-def test_s41_s64_malformed_json(live, body):
-    reply = live.post_json(PATH, body)
-    assert reply.status == 400
-    assert set(reply.json()) == {"code", "error"}
 
 
 @pytest.mark.slow
@@ -326,12 +188,3 @@ def test_s66_s78_s79_real_speech_is_heard(live, hibari):
     for piece in timed["segments"]:
         assert position <= piece["start"] < piece["end"] <= length
         position = piece["end"]
-
-
-@pytest.mark.engines
-def test_s82_silence_is_empty_twice(live):
-    silence = encode(np.zeros(32_000, dtype=np.float32), "wav", 16_000)
-    for _ in range(2):
-        assert live.recognize(silence).json()["text"] == ""
-        assert live.recognize(silence).json()["confidence"] == 0
-        assert live.recognize(silence, vad="segments").json()["segments"] == []
