@@ -1,30 +1,23 @@
 """Operations against definitions on a grid of microseconds, or of tenths of a second."""
 
 import math
+import random
 import unicodedata
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from speechlab import datasets, segments
 from speechlab.audio import AudioClip
 from speechlab.errors import SegmentError, SpeechLabError
-from support import segment_tables
-
-FILES, lines, tables = segment_tables.FILES, segment_tables.lines, segment_tables.tables
+from support.segment_tables import list_lines, make_table
 
 CELLS = 80
-EXTENTS = st.one_of(
-    st.integers(0, 70).map(lambda tenths: tenths / 10),
-    st.fixed_dictionaries({name: st.integers(0, 70).map(lambda tenths: tenths / 10) for name in FILES}),
-    tables(most=6, instants=False),
-)
+RECORDINGS = 40
 
 
-def grid(rows, file):
+def to_grid(rows, file):
     """How many segments, as tuples in tenths of a second, cover each tenth of a second."""
     depth = np.zeros(CELLS, dtype=int)
     for name, start, end in rows:
@@ -33,67 +26,72 @@ def grid(rows, file):
     return depth
 
 
-def extent_grid(extent, file):
+def make_extents():
+    """Return extents of each kind: one length, the length of each recording, and stretches of it."""
+    lengths = np.random.default_rng(7).integers(0, 71, RECORDINGS) / 10
+    files = [f"ü {number}.wav" for number in range(RECORDINGS)]
+    stretches = make_table(8, most=6, instants=False)
+    missing = pd.DataFrame({"file": sorted(set(files) - set(stretches["file"])), "start": 0.0, "end": 0.1})
+    return [6.5, 0.0, dict(zip(files, lengths.tolist(), strict=True)), pd.concat([stretches, missing])]
+
+
+def to_extent_grid(extent, file):
     if isinstance(extent, pd.DataFrame):
-        return grid(lines(extent), file) > 0
+        return to_grid(list_lines(extent), file) > 0
     length = extent[file] if isinstance(extent, dict) else extent
     return np.arange(CELLS) < round(length * 10)
 
 
-def names(extent, table):
-    if isinstance(extent, pd.DataFrame):
-        return set(extent["file"])
-    return set(extent) if isinstance(extent, dict) else set(table["file"])
-
-
-def left_of(table, rows):
+def list_pieces(table, rows):
     """The pieces that an operation left of each row, as tuples, by the number in the column ``row``."""
     pieces = [[] for _ in rows]
-    for number, piece in zip(table["row"].tolist(), lines(table), strict=True):
+    for number, piece in zip(table["row"].tolist(), list_lines(table), strict=True):
         pieces[number].append(piece)
     return pieces
 
 
-@pytest.mark.slow
-@settings(max_examples=65, deadline=None)
-@given(tables(), EXTENTS)
-def test_gaps_and_coverage(table, extent):
-    if not set(table["file"]) <= names(extent, table):
-        with pytest.raises(SegmentError, match="the extent lacks"):
-            segments.gaps(table, extent)
-        return
-    silent, covered = segments.gaps(table, extent), segments.coverage(table, extent)
-    assert set(covered["file"]) == names(extent, table) | set(table["file"])
-    rows, silences = lines(table), lines(silent)
-    for row in covered.to_dict("records"):
-        depth, inside = grid(rows, row["file"]), extent_grid(extent, row["file"])
-        assert (grid(silences, row["file"]) == (inside & (depth == 0))).all()
-        assert row["extent_s"] == pytest.approx(inside.sum() / 10)
-        assert row["covered_s"] == pytest.approx((inside & (depth > 0)).sum() / 10)
-        assert row["overlapped_s"] == pytest.approx((inside & (depth > 1)).sum() / 10)
-        assert row["total_s"] == pytest.approx((inside * depth).sum() / 10)
-        assert row["segments"] == sum(name == row["file"] for name, _, _ in rows)
-    between = segments.overlap_join(silent, silent)
-    assert len(between) == len(silent)
+def test_gaps_and_coverage_share_the_extent():
+    table = make_table(1)
+    rows = list_lines(table)
+    for extent in make_extents():
+        silent, covered = segments.gaps(table, extent), segments.coverage(table, extent)
+        assert set(covered["file"]) >= set(table["file"])
+        silences = list_lines(silent)
+        for row in covered.to_dict("records"):
+            file = row["file"]
+            depth, inside = to_grid(rows, file), to_extent_grid(extent, file)
+            assert (to_grid(silences, file) == (inside & (depth == 0))).all(), file
+            assert row["extent_s"] == pytest.approx(inside.sum() / 10), file
+            assert row["covered_s"] == pytest.approx((inside & (depth > 0)).sum() / 10), file
+            assert row["overlapped_s"] == pytest.approx((inside & (depth > 1)).sum() / 10), file
+            assert row["total_s"] == pytest.approx((inside * depth).sum() / 10), file
+            assert row["segments"] == sum(name == file for name, _, _ in rows)
+        assert len(segments.overlap_join(silent, silent)) == len(silent)
 
 
-@pytest.mark.slow
-@settings(max_examples=100, deadline=None)
-@given(tables(instants=False))
-def test_gaps_between_segments_only(table):
-    rows = lines(table)
-    for file, start, end in lines(segments.gaps(table)):
-        own = [row for row in rows if row[0] == file]
-        assert min(row[1] for row in own) < start < end < max(row[2] for row in own)
+def test_an_extent_covers_all_recordings():
+    table = segments.frame([(0.0, 1.0)], file="a")
+    for change in (segments.gaps, segments.crop, segments.coverage):
+        with pytest.raises(SegmentError, match="the extent lacks 1 recordings: 'a'"):
+            change(table, {"b": 1.0})
+    assert segments.coverage(table, {"a": 1.0, "b": 2.0})["file"].tolist() == ["a", "b"]
 
 
-@pytest.mark.slow
-@settings(max_examples=65, deadline=None)
-@given(tables(), st.integers(0, 10))
-def test_merge_and_split(table, tenths):
-    gap = tenths / 10
-    merged, parts = lines(segments.merge(table, gap)), segments.split(table, gap).tolist()
-    everything = lines(table)
+def test_gaps_without_an_extent_lie_between_segments():
+    table = make_table(2, instants=False)
+    rows, silences = list_lines(table), list_lines(segments.gaps(table))
+    assert len(silences) > 20
+    for file in set(table["file"]):
+        covered = np.flatnonzero(to_grid(rows, file))
+        between = (np.arange(CELLS) > covered.min()) & (np.arange(CELLS) < covered.max())
+        assert (to_grid(silences, file) == (between & (to_grid(rows, file) == 0))).all(), file
+
+
+@pytest.mark.parametrize("tenths", [0, 1, 4])
+def test_merge_and_split(tenths):
+    gap, table = tenths / 10, make_table(tenths)
+    merged, parts = list_lines(segments.merge(table, gap)), segments.split(table, gap).tolist()
+    everything = list_lines(table)
     for file in {row[0] for row in everything}:
         rows = sorted(row[1:] for row in everything if row[0] == file)
         wanted = []
@@ -102,7 +100,7 @@ def test_merge_and_split(table, tenths):
                 wanted[-1][1] = max(wanted[-1][1], end)
             else:
                 wanted.append([start, end])
-        assert [[start, end] for name, start, end in merged if name == file] == wanted
+        assert [[start, end] for name, start, end in merged if name == file] == wanted, file
         number, latest, numbers = 0, None, {}
         for start, end in rows:
             if latest is not None and start - latest >= tenths:
@@ -110,7 +108,7 @@ def test_merge_and_split(table, tenths):
             latest = end if latest is None else max(latest, end)
             numbers.setdefault((start, end), set()).add(number)
         for row, part in zip(everything, parts, strict=True):
-            assert row[0] != file or part in numbers[row[1:]]
+            assert row[0] != file or part in numbers[row[1:]], file
 
 
 def test_what_merged_segments_say():
@@ -137,44 +135,41 @@ def test_what_merged_segments_say():
         segments.merge(table, by=["lang"])
 
 
-@pytest.mark.slow
-@settings(max_examples=65, deadline=None)
-@given(tables(), tables())
-def test_subtract(table, other):
+def test_subtract():
+    table, other = make_table(4), make_table(5, most=5)
     left = segments.subtract(table.assign(row=np.arange(len(table))), other)
-    rows, holes = lines(table), lines(other)
-    for row, pieces in zip(rows, left_of(left, rows), strict=True):
+    rows, holes = list_lines(table), list_lines(other)
+    for row, pieces in zip(rows, list_pieces(left, rows), strict=True):
         file, start, end = row
-        wanted = (grid([row], file) > 0) & (grid(holes, file) == 0)
+        wanted = (to_grid([row], file) > 0) & (to_grid(holes, file) == 0)
         assert {piece[0] for piece in pieces} <= {file}
-        assert (grid(pieces, file) == wanted).all()
+        assert (to_grid(pieces, file) == wanted).all(), row
         if start == end:
             held = any(name == file and begin <= start < stop for name, begin, stop in holes)
-            assert len(pieces) == (0 if held else 1)
+            assert len(pieces) == (0 if held else 1), row
     assert left["row"].is_monotonic_increasing
 
 
-@pytest.mark.slow
-@settings(max_examples=65, deadline=None)
-@given(tables(), EXTENTS, st.sampled_from(["cut", "keep", "drop"]))
-def test_crop(table, extent, edges):
-    if not set(table["file"]) <= names(extent, table):
-        return
-    cropped = segments.crop(table.assign(row=np.arange(len(table))), extent, edges)
-    rows = lines(table)
-    for row, pieces in zip(rows, left_of(cropped, rows), strict=True):
-        file, start, end = row
-        cells, inside = grid([row], file) > 0, extent_grid(extent, file)
-        own = grid(pieces, file)
-        assert {piece[0] for piece in pieces} <= {file}
-        if start == end:
-            assert len(pieces) == int(inside[start])
-        elif edges == "cut":
-            assert (own == (cells & inside)).all()
-        elif edges == "keep":
-            assert (own == (cells if (cells & inside).any() else 0)).all()
-        else:
-            assert (own == (cells if not (cells & ~inside).any() else 0)).all()
+@pytest.mark.parametrize("edges", ["cut", "keep", "drop"])
+def test_crop(edges):
+    table = make_table(6)
+    rows = list_lines(table)
+    for extent in make_extents():
+        inside_of = {file: to_extent_grid(extent, file) for file in set(table["file"])}
+        cropped = segments.crop(table.assign(row=np.arange(len(table))), extent, edges)
+        for row, pieces in zip(rows, list_pieces(cropped, rows), strict=True):
+            file, start, end = row
+            cells, inside = to_grid([row], file) > 0, inside_of[file]
+            own = to_grid(pieces, file)
+            assert {piece[0] for piece in pieces} <= {file}
+            if start == end:
+                assert len(pieces) == int(inside[start]), row
+            elif edges == "cut":
+                assert (own == (cells & inside)).all(), row
+            elif edges == "keep":
+                assert (own == (cells if (cells & inside).any() else 0)).all(), row
+            else:
+                assert (own == (cells if not (cells & ~inside).any() else 0)).all(), row
 
 
 def test_shift():
@@ -208,10 +203,10 @@ def test_resegment():
         segments.resegment(words, reference.assign(file="b"))
 
 
-@pytest.mark.parametrize("extent", [float("nan"), -1.0, "1", True, {"a.wav": None}])
-def test_an_extent_that_is_none(extent):
-    with pytest.raises(SegmentError):
-        segments.gaps(segments.frame([(0.0, 1.0)], file="a.wav"), extent)
+def test_an_extent_that_is_none_is_refused():
+    for extent in (float("nan"), -1.0, "1", True, {"a.wav": None}):
+        with pytest.raises(SegmentError):
+            segments.gaps(segments.frame([(0.0, 1.0)], file="a.wav"), extent)
 
 
 def test_segments_past_the_end_are_found():
@@ -322,61 +317,56 @@ def test_captions_that_are_read_too_fast_stay_into_the_silence():
     assert made["start"].tolist() == [0.0, 1.5, 9.0, 10.0]
 
 
-@pytest.mark.slow
-@settings(max_examples=50, deadline=None)
-@given(
-    st.text(alphabet="ab .,\n三時にー。「」x", max_size=120),
-    st.floats(0, 60),
-    st.integers(1, 50),
-    st.integers(1, 3),
-)
-def test_captions_lose_no_character(text, length, line_width, lines):
-    made = segments.captions(segments.frame([(0.0, length, text)]), line_width=line_width, lines=lines)
-    assert "".join("".join(made["text"]).split()) == "".join(text.split())
-    assert made["end"].iloc[-1] == length
-    assert (made["end"] >= made["start"]).all()
+def test_captions_lose_no_character():
+    chance = random.Random(1)
+    texts = ["".join(chance.choices("ab .,\n三時にー。「」x", k=chance.randrange(120))) for _ in range(60)]
+    rows = [(0.0, chance.choice([0.0, 0.5, 9.0, 60.0]), text) for text in texts]
+    table = segments.frame(rows).assign(row=range(60))
+    for line_width, lines in ((1, 1), (7, 2), (20, 3), (50, 1)):
+        made = segments.captions(table, line_width=line_width, lines=lines)
+        assert (made["end"] >= made["start"]).all()
+        for (_, end, text), (row, part) in zip(rows, made.groupby("row"), strict=True):
+            assert "".join("".join(part["text"]).split()) == "".join(text.split()), row
+            assert part["end"].iloc[-1] == end, row
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_captions_refuse_limits_that_make_none():
+    for options, words in (
         ({"line_width": 0}, "line_width is 0; it must be a whole number"),
         ({"lines": 1.5}, "lines is 1.5"),
         ({"longest_s": 0}, "longest_s=0 is not above 0"),
         ({"pace": -1}, "pace=-1 is not a number"),
-    ],
-)
-def test_limits_that_make_no_captions_are_refused(options, words):
-    with pytest.raises(SpeechLabError, match=words):
-        segments.captions(segments.frame([(0.0, 1.0, "a")]), **options)
+    ):
+        with pytest.raises(SpeechLabError, match=words):
+            segments.captions(segments.frame([(0.0, 1.0, "a")]), **options)
 
 
 # -- doubts
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "text", "doubt"),
-    [
-        (0, 20, "You", "sparse"),
-        (0, 5, "Yes.", "sparse"),
-        (0, 4.9, "Yes.", ""),
-        (0, 8, "ありがとう", ""),
-        (0, 20, "…", ""),
-        (0, 20, "", "no text"),
-        (0, 1.9, " ", ""),
-        (0, 3, " thanks for watching! ", "stock phrase"),
-        (0, 3, "ご視聴ありがとうございました。", "stock phrase"),
-        (0, 3, "Thanks for watching my dog.", ""),
-        (0, 20, "Thank you so much, thank you so much, thank you so much.", "loop"),
-        (0, 3, "ニュース、ニュース、ニュース", "loop"),
-        (0, 3, "No, no, no.", ""),
-        (0, 1, "This is more than anybody can say in one second.", ""),
-        (0, 0.5, "This is more than anybody can say in half of one.", "dense"),
-        (0, 0, "This is more than anybody can say in no time.", ""),
-    ],
-)
-def test_doubts_follow_their_rules(start, end, text, doubt):
-    assert segments.doubts(segments.frame([(start, end, text)])).tolist() == [doubt]
+DOUBTS = [
+    (0, 20, "You", "sparse"),
+    (0, 5, "Yes.", "sparse"),
+    (0, 4.9, "Yes.", ""),
+    (0, 8, "ありがとう", ""),
+    (0, 20, "…", ""),
+    (0, 20, "", "no text"),
+    (0, 1.9, " ", ""),
+    (0, 3, " thanks for watching! ", "stock phrase"),
+    (0, 3, "ご視聴ありがとうございました。", "stock phrase"),
+    (0, 3, "Thanks for watching my dog.", ""),
+    (0, 20, "Thank you so much, thank you so much, thank you so much.", "loop"),
+    (0, 3, "ニュース、ニュース、ニュース", "loop"),
+    (0, 3, "No, no, no.", ""),
+    (0, 1, "This is more than anybody can say in one second.", ""),
+    (0, 0.5, "This is more than anybody can say in half of one.", "dense"),
+    (0, 0, "This is more than anybody can say in no time.", ""),
+]
+
+
+def test_doubts_follow_their_rules():
+    for *row, doubt in DOUBTS:
+        assert segments.doubts(segments.frame([row])).tolist() == [doubt], row
 
 
 def test_segments_that_repeat_each_other_are_a_loop():

@@ -6,21 +6,19 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab.errors import SegmentError
-from support import segment_tables
+from support.segment_tables import make_table
 
 LENGTHS = {"a": 30.0, "b": 24.0}
 TIMES = ["correct_s", "miss_s", "false_alarm_s", "confusion_s"]
 
 
-def talk(generator, speakers):
+def make_turns(generator, files, speakers):
     """Turns of some speakers in milliseconds; speakers overlap each other, and never themselves."""
     rows = []
-    for file, length in LENGTHS.items():
+    for file, length in files.items():
         for speaker in speakers:
             edges = np.sort(generator.choice(int(length * 1000), size=8, replace=False)) / 1000
             rows += [
@@ -30,28 +28,32 @@ def talk(generator, speakers):
     return segments.frame(rows)
 
 
-def talks(seed):
+def make_talks(seed):
+    """Two recordings: who spoke, and who was found."""
     generator = np.random.default_rng(seed)
     names = [
         ["ann", "bob", "cy"][: generator.integers(1, 4)],
         ["1", "2", "3", "4"][: generator.integers(1, 5)],
     ]
-    return [talk(generator, side) for side in names]
+    return [make_turns(generator, LENGTHS, side) for side in names]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [*range(11), 15])
 @pytest.mark.parametrize(("collar", "overlap"), [(0.0, True), (0.25, True), (0.25, False), (0.0, False)])
-def test_pyannote_agrees(seed, collar, overlap):
+def test_pyannote_agrees(collar, overlap):
     core = pytest.importorskip("pyannote.core")
     metrics = pytest.importorskip("pyannote.metrics.diarization")
-    reference, hypothesis = talks(seed)
-    score = segments.score(
-        reference, hypothesis, extent=LENGTHS, collar=collar, by_speaker=True, overlap=overlap
-    ).lenient_diarization
-    options = {"collar": 2 * collar, "skip_overlap": not overlap}
-    der, jer = metrics.DiarizationErrorRate(**options), metrics.JaccardErrorRate(**options)
-    for file, length in LENGTHS.items():
+    talks = [
+        [side.assign(file=side["file"] + str(seed)) for side in make_talks(seed)] for seed in (*range(11), 15)
+    ]
+    reference, hypothesis = (segments.frame(pd.concat(side)) for side in zip(*talks, strict=True))
+    lengths = {file: LENGTHS[file[0]] for file in reference["file"].unique()}
+    options = {"collar": collar, "by_speaker": True, "overlap": overlap}
+    score = segments.score(reference, hypothesis, extent=lengths, **options).lenient_diarization
+    der, jer = (
+        measure(collar=2 * collar, skip_overlap=not overlap)
+        for measure in (metrics.DiarizationErrorRate, metrics.JaccardErrorRate)
+    )
+    for file, length in lengths.items():
         pair = []
         for table in (reference, hypothesis):
             notes = core.Annotation(uri=file)
@@ -60,35 +62,27 @@ def test_pyannote_agrees(seed, collar, overlap):
             pair.append(notes)
         uem = core.Timeline([core.Segment(0, length)], uri=file)
         parts = der(*pair, uem=uem, detailed=True)
-        jer(*pair, uem=uem)
+        theirs_jer = jer(*pair, uem=uem)
         ours = score.files.set_index("file").loc[file]
         theirs = [parts[name] for name in ("correct", "missed detection", "false alarm", "confusion")]
-        np.testing.assert_allclose(ours[TIMES], theirs, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(ours[TIMES], theirs, rtol=0, atol=1e-6, err_msg=file)
         assert ours[["correct_s", "miss_s", "confusion_s"]].sum() == pytest.approx(parts["total"], abs=1e-6)
+        rates = score.speakers[score.speakers["file"] == file]["jaccard_error_rate"].mean()
+        if (file, collar, overlap) == ("a15", 0.25, False):  # ours is the assignment of the lower rate
+            assert rates < theirs_jer
+        else:
+            assert rates == pytest.approx(theirs_jer, abs=1e-9), file
     assert score.diarization_error_rate == pytest.approx(abs(der), abs=1e-9)
-    if (
-        seed == 15 and collar and not overlap
-    ):  # two assignments share equally much; ours is that of the lower rate
-        assert score.jaccard_error_rate < abs(jer)
-    else:
-        assert score.jaccard_error_rate == pytest.approx(abs(jer), abs=1e-9)
+    assert score.jaccard_error_rate == pytest.approx(score.speakers["jaccard_error_rate"].mean())
 
 
-def spoken(names):
-    row = st.tuples(st.sampled_from("ab"), st.integers(0, 30), st.integers(1, 12), st.sampled_from(names))
-    return st.lists(row, max_size=8).map(made)
+def make_speech(seed, names, recordings=40):
+    table = make_table(seed, recordings=recordings, latest=30, most=8, instants=False)
+    speakers = np.random.default_rng(seed).choice(list(names), len(table))
+    return segments.frame(table.assign(speaker=speakers))
 
 
-def made(rows):
-    columns = list(zip(*rows, strict=True)) if rows else [[]] * 4
-    starts, lengths = (np.array(column, dtype=float) / 10 for column in columns[1:3])
-    table = pd.DataFrame(
-        {"file": columns[0], "start": starts, "end": starts + lengths, "speaker": columns[3]}
-    )
-    return segments.frame(table)
-
-
-def moments(table, file):
+def list_moments(table, file):
     """The speakers of each tenth of a second."""
     held = [set() for _ in range(60)]
     for row in table[table["file"] == file].itertuples():
@@ -97,15 +91,13 @@ def moments(table, file):
     return held
 
 
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(spoken("xyz"), spoken("123"), st.booleans())
-def test_moments_are_counted_under_the_best_of_all_assignments(reference, hypothesis, overlap):
+@pytest.mark.parametrize("overlap", [True, False])
+def test_moments_are_counted_under_the_best_of_all_assignments(overlap):
+    reference, hypothesis = make_speech(1, "xyz"), make_speech(2, "123")
     score = segments.score(reference, hypothesis, by_speaker=True, overlap=overlap).diarization
-    wanted = np.zeros(4)
-    for file in "ab":
-        said, found = moments(reference, file), moments(hypothesis, file)
-        kept = [(one, other) for one, other in zip(said, found, strict=True) if overlap or len(one) < 2]
+    for found in score.files.itertuples():
+        said, heard = list_moments(reference, found.file), list_moments(hypothesis, found.file)
+        kept = [(one, other) for one, other in zip(said, heard, strict=True) if overlap or len(one) < 2]
         missed = sum(max(0, len(one) - len(other)) for one, other in kept)
         invented = sum(max(0, len(other) - len(one)) for one, other in kept)
         both = sum(min(len(one), len(other)) for one, other in kept)
@@ -114,51 +106,45 @@ def test_moments_are_counted_under_the_best_of_all_assignments(reference, hypoth
             for order in itertools.permutations("xyz")
             for names in [dict(zip("123", order, strict=True))]
         )
-        wanted += [right, missed, invented, both - right]
-    np.testing.assert_allclose([getattr(score, name) for name in TIMES], wanted / 10, rtol=0, atol=1e-9)
+        wanted = np.array([right, missed, invented, both - right]) / 10
+        ours = [getattr(found, name) for name in TIMES]
+        np.testing.assert_allclose(ours, wanted, rtol=0, atol=1e-9, err_msg=found.file)
+    assert [getattr(score, name) for name in TIMES] == pytest.approx(score.files[TIMES].sum().tolist())
 
 
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(spoken("xyz"), spoken("123"), st.sampled_from([0.0, 0.1, 0.25]), st.booleans(), st.randoms())
-def test_names_and_order_do_not_matter_and_files_add_up(reference, hypothesis, collar, overlap, random):
+@pytest.mark.parametrize(("collar", "overlap"), [(0.0, True), (0.1, False), (0.25, True)])
+def test_names_and_order_do_not_matter_and_files_add_up(collar, overlap):
+    reference, hypothesis = make_speech(3, "xyz"), make_speech(4, "123")
     options = {"collar": collar, "by_speaker": True, "overlap": overlap}
-    score = segments.score(reference, hypothesis, **options).lenient_diarization
-    for value in (score.jaccard_error_rate, *score.speakers["jaccard_error_rate"]):
-        assert math.isnan(value) or 0 <= value <= 1
-    assert math.isnan(score.diarization_error_rate) or score.diarization_error_rate >= 0
-    for name in TIMES:
-        assert score.files[name].sum() == pytest.approx(getattr(score, name), abs=1e-9)
-        assert (score.files[name] >= 0).all()
 
-    other = dict(zip("123", random.sample(["p", "q", "r"], 3), strict=True))
-    shuffled = hypothesis.assign(speaker=hypothesis["speaker"].map(other).astype("str"))
-    rows = random.sample(range(len(shuffled)), len(shuffled))
-    again = segments.score(reference, shuffled.iloc[rows], **options).lenient_diarization
+    def score(one, other):
+        return segments.score(one, other, **options).lenient_diarization
+
+    whole = score(reference, hypothesis)
+    assert whole.speakers["jaccard_error_rate"].dropna().between(0, 1).all()
+    assert whole.diarization_error_rate > 0
+    assert (whole.files[TIMES] >= 0).all(axis=None)
+
+    other = hypothesis.assign(speaker=hypothesis["speaker"].map({"1": "q", "2": "p", "3": "r"}).astype("str"))
+    again = score(reference, other.sample(frac=1, random_state=1))
     for name in (*TIMES, "jaccard_error_rate"):
-        assert getattr(again, name) == pytest.approx(getattr(score, name), abs=1e-9, nan_ok=True)
+        assert getattr(again, name) == pytest.approx(getattr(whole, name), abs=1e-9)
 
-    parts = [
-        segments.score(
-            reference[reference["file"] == file], hypothesis[hypothesis["file"] == file], **options
-        )
-        for file in "ab"
-    ]
-    for name in TIMES:
-        total = sum(getattr(part.lenient_diarization, name) for part in parts)
-        assert getattr(score, name) == pytest.approx(total, abs=1e-9)
+    for file in reference["file"].unique()[:8]:
+        alone = score(reference[reference["file"] == file], hypothesis[hypothesis["file"] == file])
+        together = whole.files[whole.files["file"] == file].iloc[0]
+        assert [getattr(alone, name) for name in TIMES] == pytest.approx(together[TIMES].tolist(), abs=1e-9)
 
-    itself = segments.score(reference, reference, **options).lenient_diarization
-    assert itself.miss_s == itself.false_alarm_s == itself.confusion_s == 0
-    assert itself.reference_s == 0 or itself.diarization_error_rate == 0
-    assert (itself.speakers["jaccard_error_rate"] == 0).all()
+    itself = score(reference, reference)
+    assert itself.miss_s == itself.false_alarm_s == itself.confusion_s == itself.diarization_error_rate == 0
+    assert (itself.speakers["jaccard_error_rate"].dropna() == 0).all()
+    empty = score(reference[:0], hypothesis[:0])
+    assert math.isnan(empty.diarization_error_rate)
+    assert empty.reference_s == 0
 
 
-@pytest.mark.slow
-@settings(max_examples=25, deadline=None)
-@given(segment_tables.tables(instants=False), segment_tables.tables(instants=False))
-def test_of_one_speaker_it_is_detection(reference, hypothesis):
-    one, other = reference.assign(speaker="ann"), hypothesis.assign(speaker="1")
+def test_of_one_speaker_it_is_detection():
+    one, other = make_speech(5, ["ann"]), make_speech(6, ["1"])
     result = segments.score(one, other, by_speaker=True)
     for name in ("correct_s", "miss_s", "false_alarm_s"):
         assert getattr(result.diarization, name) == pytest.approx(getattr(result.detection, name), abs=1e-9)

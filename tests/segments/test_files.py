@@ -4,19 +4,18 @@ import gzip
 import itertools
 import json
 import math
+import random
 import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from speechlab import segments
 from speechlab.errors import SegmentError, SegmentFileError
-from support import segment_tables
 from support.programs import MEETEVAL
+from support.segment_tables import make_table
 
 SUFFIXES = {"nemo": ".jsonl", "lhotse": ".jsonl", "textgrid": ".TextGrid"}
 KNOWN = segments.formats().set_index("format")
@@ -25,41 +24,41 @@ PHRASES = [
     'say "yes", then \\N {go}', "é\u2028x", "<o> label", ";; comment", "Ａ　Ｃ",
 ]  # fmt: skip
 SPLINTERS = [b"", b"\n", b"\n\n", b" ", b"-", b"\x00", b"\xff", b"nan", b"<", b'"', b"1e999", b"\t"]
-RELAXED = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
 
 
-def suffix(name):
+def find_suffix(name):
     return SUFFIXES.get(name, KNOWN.loc[name, "suffixes"].split()[0])
 
 
-def plain(text):
+def squeeze(text):
     return " ".join(text.split())
 
 
-def frames(name):
-    """Tables that the format can hold, with more than it does."""
+def make_frame(name, count):
+    """Return a table that the format can hold, with more than it does."""
+    chance = random.Random(f"{name} {count}")
     many = KNOWN.loc[name, "recordings"] == "many"
-    instants = name != "elan"
     texts = {"ctm": ["one", "三時に", "<b>", ";;x"], "rttm": [""]}.get(name, PHRASES)
+    latest = 400_000_000_000 if name not in {"ass", "ssa"} else 30_000_000_000
+    starts = np.array(
+        [chance.choice([0, chance.randrange(10_000_000), chance.randrange(latest)]) for _ in range(count)]
+    )
+    if name in {"textgrid", "elan"}:  # what overlaps fits in no tier
+        starts = starts % 5_000_000 + np.arange(count) * 20_000_000
+    lengths = [
+        chance.choice([0 if name != "elan" else 2_000, chance.randrange(2_000, 9_000_000)])
+        for _ in range(count)
+    ]
     cells = {
-        "file": st.sampled_from(["a.wav", "b", "三.wav"] if many else ["talk"]),
-        "start": st.integers(0, 400_000_000_000 if name not in {"ass", "ssa"} else 30_000_000_000),
-        "end": st.integers(0 if instants else 2_000, 9_000_000),  # after the start
-        "text": st.sampled_from(texts),
-        "speaker": st.sampled_from(["", "ann", "ボブ"]),
-        "channel": st.sampled_from(["1", "2"]),
-        "confidence": st.sampled_from([math.nan, 0.0, 0.123456789, 1.0]),
+        "file": ["a.wav", "b", "三.wav"] if many else ["talk"],
+        "text": texts,
+        "speaker": ["", "ann", "ボブ"],
+        "channel": ["1", "2"],
+        "confidence": [math.nan, 0.0, 0.123456789, 1.0],
     }
-
-    def made(rows):
-        columns = dict(zip(cells, map(list, zip(*rows, strict=True)), strict=True))
-        starts = np.array(columns["start"])
-        if name in {"textgrid", "elan"}:  # what overlaps fits in no tier
-            starts = starts % 5_000_000 + np.arange(len(rows)) * 20_000_000
-        columns |= {"start": starts / 1e6, "end": (starts + np.array(columns["end"])) / 1e6}
-        return segments.frame(pd.DataFrame(columns | {"source": "me"}))
-
-    return st.lists(st.tuples(*cells.values()), min_size=1, max_size=8).map(made)
+    columns = {column: chance.choices(values, k=count) for column, values in cells.items()}
+    columns |= {"start": starts / 1e6, "end": (starts + lengths) / 1e6, "source": "me"}
+    return segments.frame(pd.DataFrame(columns))
 
 
 def test_quotation_marks_of_an_instant_come_back_from_a_textgrid(tmp_path):
@@ -71,17 +70,14 @@ def test_quotation_marks_of_an_instant_come_back_from_a_textgrid(tmp_path):
     assert segments.read(path)["text"].tolist() == said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", KNOWN.index)
 def test_round_trip(name, tmp_path):
-    @settings(max_examples=20, **RELAXED)
-    @given(frames(name))
-    def goes_round(table):
-        path = tmp_path / f"talk{suffix(name)}"
+    for count in (1, 2, 60):
+        table = make_frame(name, count)
+        path = tmp_path / f"talk{find_suffix(name)}"
         done = segments.write(table, path, name, captions=False)
         back = segments.read(path, name)
-        assert (done.path, done.format, done.rows) == (path, name, len(table))
-        assert len(back) == len(table)
+        assert (done.path, done.format, done.rows, len(back)) == (path, name, count, count)
         if name in {"textgrid", "elan"}:
             order = ["start", "end", "speaker", "text"]
             back = back.assign(speaker=back.get("speaker", ""))
@@ -91,37 +87,34 @@ def test_round_trip(name, tmp_path):
         for column in ("start", "end"):
             assert (back[column] - table[column]).abs().max() <= precision / 2 + 1e-7
         for column in set(held) & {"file", "speaker", "channel"}:
-            got = back[column] if column in back else pd.Series([""] * len(back))
+            got = back[column] if column in back else pd.Series([""] * count)
             assert got.tolist() == table[column].tolist()
         if "confidence" in held:
-            got = back["confidence"] if "confidence" in back else pd.Series([math.nan] * len(back))
+            got = back["confidence"] if "confidence" in back else pd.Series([math.nan] * count)
             np.testing.assert_allclose(got, table["confidence"], rtol=0, atol=0)
         if "text" in held:
-            wanted = [plain(text) for text in table["text"]]
+            wanted = [squeeze(text) for text in table["text"]]
             if name == "textgrid":  # of a segment with a length
                 long = (back["end"] > back["start"]).tolist()
-                wanted = [text or ("speech" if told else "") for text, told in zip(wanted, long, strict=True)]
+                wanted = [text or ("speech" if some else "") for text, some in zip(wanted, long, strict=True)]
             styled = name in {"srt", "ass", "ssa", "ttml"}
             for one, other in zip(back["text"], wanted, strict=True):
                 if not (styled and set(other) & set("{}\\<>&")):
-                    assert plain(one) == other
+                    assert squeeze(one) == other
         gone = {"source", "speaker", "channel", "confidence", "text", "file"} - set(held)
         said = {
             column for column in gone if not table[column].isin([""]).all() and not table[column].isna().all()
         }
         assert set(done.dropped) == said
 
-    goes_round()
 
-
-@pytest.mark.parametrize("name", KNOWN.index)
-def test_no_segments(name, tmp_path):
-    path = tmp_path / f"none{suffix(name)}"
-    done = segments.write(segments.frame([]), path, name)
-    assert done.rows == 0
-    assert len(segments.read(path, name)) == 0
-    silent = ("1 second of silence is written, since a TextGrid cannot be empty",)
-    assert done.notes == (silent if name == "textgrid" else ())
+def test_no_segments(tmp_path):
+    for name in KNOWN.index:
+        path = tmp_path / f"none{find_suffix(name)}"
+        done = segments.write(segments.frame([]), path, name)
+        assert (done.rows, len(segments.read(path, name))) == (0, 0), name
+        silent = ("1 second of silence is written, since a TextGrid cannot be empty",)
+        assert done.notes == (silent if name == "textgrid" else ()), name
 
 
 NASTY = [
@@ -155,10 +148,9 @@ NASTY = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(set(KNOWN.index) - {"rttm", "uem"}))
+@pytest.mark.parametrize("name", sorted(set(KNOWN.index) - {"rttm", "uem", "ssa", "nemo"}))
 def test_no_text_or_name_is_changed_in_silence(name, tmp_path):
-    path = tmp_path / f"talk{suffix(name)}"
+    path = tmp_path / f"talk{find_suffix(name)}"
     held = {"text", *KNOWN.loc[name, "columns"].split()} & {"text", "speaker"}
     for column, nasty in [(column, nasty) for column in sorted(held) for nasty in NASTY]:
         row = {"file": "talk", "start": 1.0, "end": 2.0, "text": "x", "speaker": "ann", column: nasty}
@@ -176,13 +168,12 @@ def test_no_text_or_name_is_changed_in_silence(name, tmp_path):
             assert sum(note.startswith("1 ") for note in done.notes) >= 1
 
 
-@pytest.mark.parametrize("name", ["vtt", "stm", "textgrid", "elan", "ass", "ttml", "audacity"])
-def test_control_characters_are_refused_by_all_files_of_lines_and_tags(name, tmp_path):
-    row = {"file": "talk", "start": 1.0, "end": 2.0, "text": "a\x1b[0m"}
-    with pytest.raises(
-        SegmentFileError, match=r"row 0 .* the text .* has the control character '\\x1b'; remove it"
-    ):
-        segments.write(segments.frame([row]), tmp_path / f"talk{suffix(name)}", name)
+def test_control_characters_are_refused_by_files_of_lines_and_tags(tmp_path):
+    table = segments.frame([{"file": "talk", "start": 1.0, "end": 2.0, "text": "a\x1b[0m"}])
+    words = r"row 0 .* the text .* has the control character '\\x1b'; remove it"
+    for name in ("vtt", "stm", "textgrid", "elan", "ass", "ttml", "audacity"):
+        with pytest.raises(SegmentFileError, match=words):
+            segments.write(table, tmp_path / f"talk{find_suffix(name)}", name)
     assert not list(tmp_path.iterdir())
 
 
@@ -224,31 +215,23 @@ def test_tiers_of_one_name_are_told_apart(tmp_path):
     assert segments.read(path)["speaker"].tolist() == ["ann", "ann_2"]
 
 
-@pytest.mark.parametrize("name", KNOWN.index)
-@pytest.mark.parametrize("packed", ["", ".gz"])
-def test_pieces_make_the_file_that_the_whole_makes(name, packed, tmp_path):
-    rows = [
-        {
-            "file": f"f{number % 3}",
-            "start": number,
-            "end": number + 0.5,
-            "text": f"a  {number}",
-            "speaker": "ann",
-        }
-        for number in range(9)
-    ]
-    table = segments.frame(rows)
-    if KNOWN["recordings"][name] == "one":
-        table["file"] = "f"
-    if name in {"rttm", "ctm"}:
-        table["text"] = "" if name == "rttm" else "a"
-    whole, parts = tmp_path / f"whole{suffix(name)}{packed}", tmp_path / f"parts{suffix(name)}{packed}"
-    one = segments.write(table, whole, name)
-    other = segments.write((table.iloc[at : at + 2] for at in range(0, 9, 2)), parts, name)
-    assert (one.rows, one.dropped, one.notes) == (other.rows, other.dropped, other.notes)
-    assert segments.read(whole, name, file="f").equals(segments.read(parts, name, file="f"))
-    if name not in {"parquet", "elan"}:  # groups of rows; a date
-        assert whole.read_bytes() == parts.read_bytes()
+def test_pieces_make_the_file_that_the_whole_makes(tmp_path):
+    for name, packed in itertools.product(KNOWN.index, ["", ".gz"]):
+        many = KNOWN["recordings"][name] == "many"
+        said = {"rttm": "", "ctm": "a"}.get(name)
+        rows = [
+            {"file": f"f{at % 3 * many}", "start": at, "end": at + 0.5, "speaker": "ann"}
+            | {"text": f"a  {at}" if said is None else said}
+            for at in range(9)
+        ]
+        table = segments.frame(rows)
+        whole, parts = (tmp_path / f"{part}{find_suffix(name)}{packed}" for part in ("whole", "parts"))
+        one = segments.write(table, whole, name)
+        other = segments.write((table.iloc[at : at + 2] for at in range(0, 9, 2)), parts, name)
+        assert (one.rows, one.dropped, one.notes) == (other.rows, other.dropped, other.notes), name
+        assert segments.read(whole, name, file="f").equals(segments.read(parts, name, file="f")), name
+        if name not in {"parquet", "elan"}:  # groups of rows; a date
+            assert whole.read_bytes() == parts.read_bytes(), name
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet"])
@@ -268,7 +251,7 @@ SAID = "It was not so much the loss of the cotton itself, but the fantasy, the h
 
 @pytest.mark.parametrize("name", ["srt", "vtt", "ass", "ssa", "ttml"])
 def test_subtitles_are_captions_and_say_what_was_done(name, tmp_path):
-    path = tmp_path / f"talk{suffix(name)}"
+    path = tmp_path / f"talk{find_suffix(name)}"
     table = segments.frame([(0.0, 10.0, SAID), (10.0, 11.0, "Yes."), (12.0, 13.0, "No, not at all, I fear.")])
     done = segments.write(table, path)
     back = segments.read(path)
@@ -336,9 +319,8 @@ SPEAKER = "SPEAKER a 1 1.5 1.5 <NA> <NA> ann <NA> <NA>\n"
 SRT = "1\n00:00:01,500 --> 00:00:03,000\nHello\nthere\n\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "rows"),
-    [
+def test_what_others_write_is_read(tmp_path):
+    for name, content, rows in [
         ("x.srt", "\ufeff" + SRT.replace("\n", "\r\n"), [[1.5, 3.0, "Hello\nthere"]]),
         ("x.srt", "00:01.5 --> 00:00:03.000 X1:5\nHello", [[1.5, 3.0, "Hello"]]),
         ("x.srt", SRT + "\n\n2\n100:00:00,000 --> 100:00:01,000\n", [[1.5, 3, "Hello\nthere"], [36e4, 360001, ""]]),
@@ -349,12 +331,10 @@ SRT = "1\n00:00:01,500 --> 00:00:03,000\nHello\nthere\n\n"
         ("x.stm", "a 1 ann 1.5 3.0 <o,f0> hello  there\na 1 ann 3 4\n", [[1.5, 3.0, "hello  there"], [3.0, 4.0, ""]]),
         ("x.rttm", f"SPKR-INFO a 1 <NA> <NA> <NA> unknown ann <NA>\n{SPEAKER}", [[1.5, 3.0, ""]]),
         ("x.csv", 'end,start,text\n3,1.5,"a\nb"\n', [[1.5, 3.0, "a\nb"]]),
-    ],
-)  # fmt: skip
-def test_what_others_write_is_read(name, content, rows, tmp_path):
-    path = tmp_path / name
-    path.write_text(content, encoding="utf-8", newline="")
-    assert segments.read(path)[["start", "end", "text"]].values.tolist() == rows
+    ]:  # fmt: skip
+        path = tmp_path / name
+        path.write_text(content, encoding="utf-8", newline="")
+        assert segments.read(path)[["start", "end", "text"]].values.tolist() == rows
 
 
 def test_cues_whose_names_look_like_comments(tmp_path):
@@ -364,51 +344,29 @@ def test_cues_whose_names_look_like_comments(tmp_path):
     assert segments.read(path)["text"].tolist() == ["said", "said"]
 
 
-VALID = segments.frame(
-    [
-        {
-            "file": "a",
-            "start": 1.25,
-            "end": 2.5,
-            "text": "one",
-            "speaker": "x",
-            "channel": "1",
-            "confidence": 0.5,
-        },
-        {
-            "file": "a",
-            "start": 3.25,
-            "end": 4.5,
-            "text": "two",
-            "speaker": "y",
-            "channel": "1",
-            "confidence": 0.5,
-        },
-    ]
-)
-
-
-@pytest.mark.parametrize("name", KNOWN.index)
-def test_damaged_files_are_read_or_refused(name, tmp_path):
+def test_damaged_files_are_read_or_refused(tmp_path):
     """Whatever was done to a file: a segment frame, or an error of ours."""
-    path = tmp_path / f"x{suffix(name)}"
-    segments.write(VALID, path, name)
-    whole = path.read_bytes()
-
-    @settings(max_examples=25, **RELAXED)
-    @given(st.integers(0, len(whole)), st.integers(0, 40), st.sampled_from(SPLINTERS))
-    def damage(at, gone, new):
-        path.write_bytes(whole[:at] + new + whole[at + gone :])
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of parts that are left out
-                back = segments.read(path, name)
-        except SegmentFileError as error:
-            assert str(path) in str(error)
-        else:
-            assert segments.equal(segments.frame(back), back)
-
-    damage()
+    row = {"file": "a", "channel": "1", "confidence": 0.5}
+    one, two = ({"text": "one", "speaker": "x"}, {"text": "two", "speaker": "y"})
+    valid = segments.frame([row | one | {"start": 1.25, "end": 2.5}, row | two | {"start": 3.25, "end": 4.5}])
+    chance, read = random.Random(1), 0
+    for name in KNOWN.index:
+        path = tmp_path / f"x{find_suffix(name)}"
+        segments.write(valid, path, name)
+        whole = path.read_bytes()
+        for _ in range(12):
+            at, gone = chance.randrange(len(whole) + 1), chance.randrange(41)
+            path.write_bytes(whole[:at] + chance.choice(SPLINTERS) + whole[at + gone :])
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of parts that are left out
+                    back = segments.read(path, name)
+            except SegmentFileError as error:
+                assert str(path) in str(error)
+            else:
+                read += 1
+                assert segments.frame(back)[list(back)].equals(back), path.read_bytes()
+    assert 20 < read < 180
 
 
 def test_voices_of_a_cue(tmp_path):
@@ -418,9 +376,8 @@ def test_voices_of_a_cue(tmp_path):
     assert back[["speaker", "text"]].values.tolist() == [["Ann Lee", "Hi"], ["Bob", "Ho & hey"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "line", "text"),
-    [
+def test_malformed_files_name_the_line(tmp_path):
+    for name, content, line, text in [
         ("x.srt", "00:00:05,000 -> 00:00:06,000\nx\n", 1, "not a timing"),
         ("x.vtt", "00:01.000 --> 00:02.000\nx\n", 1, "begins with WEBVTT"),
         ("x.vtt", "WEBVTT\n\n00:01.000 --> 2\nx\n", 3, "not a timing"),
@@ -443,25 +400,22 @@ def test_voices_of_a_cue(tmp_path):
         ("x.csv", "begin,end\n", 1, "columns start and end"),
         ("x.csv", 'start,end,text\n1,2,"a" b\n', 2, "not valid CSV"),
         ("x.csv", b"start,end,text\n1,2,ok\n1,2,\xff\n", 3, "neither UTF-8 nor UTF-16"),
-    ],
-)  # fmt: skip
-def test_malformed_files_name_the_line(name, content, line, text, tmp_path):
-    path = tmp_path / name
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(SegmentFileError, match=text) as caught:
-        segments.read(path)
-    assert caught.value.line == line
-    assert caught.value.path == str(path)
-    assert f"{name}, line {line}" in str(caught.value)
+    ]:  # fmt: skip
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(SegmentFileError, match=text) as caught:
+            segments.read(path)
+        assert caught.value.line == line
+        assert caught.value.path == str(path)
+        assert f"{name}, line {line}" in str(caught.value)
 
 
 NEMO = '{"audio_filepath": "a", "duration": 1, "text": "x"}\n'
 SEGLST = '{"session_id": "f", "start_time": "1", "end_time": 2, "words": "x"}'
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "texts", "fault"),
-    [
+def test_a_malformed_line_costs_itself(tmp_path):
+    for name, content, texts, fault in [
         ("x.rttm", SPEAKER + SPEAKER.replace("1.5 1.5", "1 x") + SPEAKER, ["", ""], "line 2: the duration is 'x'"),
         ("x.rttm", "SPEAK a\n" + SPEAKER, [""], "line 1: 'SPEAK' is not a type of RTTM"),
         ("x.ctm", "a 1 1 1 x\na 1 2 1\na 1 3 1 y 1.5\na 1 4 1 z", ["x", "z"], "line 2: .* 4 fields.*line 3: .*1.5"),
@@ -479,13 +433,11 @@ SEGLST = '{"session_id": "f", "start_time": "1", "end_time": 2, "words": "x"}'
         ("x.csv", 'start,end,text\n1,2,a\n2,3,"b" c\n3,4,"x, y"\n', ["a", "x, y"], "line 3: this is not valid CSV"),
         ("x.csv", "start,end,text,confidence\n1,2,a,1.5\n2,3,b,0.5\n", ["b"], "line 2: the confidence"),
         ("x.tsv", "start\tend\ttext\n0.5\t1\ta\n1\n2\t3\tb\n", ["a", "b"], "line 3: the line has 1 cells"),
-    ],
-)  # fmt: skip
-def test_a_malformed_line_costs_itself(name, content, texts, fault, tmp_path):
-    path = tmp_path / name
-    path.write_text(content, encoding="utf-8")
-    with pytest.warns(UserWarning, match=rf"{name}: left out: .*{fault}"):
-        assert segments.read(path)["text"].tolist() == texts
+    ]:  # fmt: skip
+        path = tmp_path / name
+        path.write_text(content, encoding="utf-8")
+        with pytest.warns(UserWarning, match=rf"{name}: left out: .*{fault}"):
+            assert segments.read(path)["text"].tolist() == texts
 
 
 def test_annotations_of_elan_that_touch_share_the_time_between_their_ends(tmp_path):
@@ -512,12 +464,12 @@ def test_annotations_of_elan_that_touch_share_the_time_between_their_ends(tmp_pa
     ]
 
 
-@pytest.mark.parametrize("name", ["x.parquet", "x.TextGrid", "x.eaf", "x.json"])
-def test_malformed_files_without_lines(name, tmp_path):
-    path = tmp_path / name
-    path.write_bytes(b'{"neither": "this nor that"}')
-    with pytest.raises(SegmentFileError, match=name):
-        segments.read(path)
+def test_malformed_files_without_lines(tmp_path):
+    for name in ["x.parquet", "x.TextGrid", "x.eaf", "x.json"]:
+        path = tmp_path / name
+        path.write_bytes(b'{"neither": "this nor that"}')
+        with pytest.raises(SegmentFileError, match=name):
+            segments.read(path)
 
 
 @pytest.mark.parametrize(
@@ -605,20 +557,16 @@ def test_other_libraries_read_what_is_written(tmp_path):
 # -- conversions
 
 
-@pytest.mark.slow
-@settings(max_examples=30, deadline=None)
-@given(segment_tables.tables(instants=False))
-def test_pyannote_and_back(table):
+def test_pyannote_and_back():
     pytest.importorskip("pyannote.core")
-    table = segments.frame(table).assign(speaker=[f"s{number}" for number in range(len(table))])
+    table = segments.frame(make_table(1, instants=False)).assign(speaker="s")
+    table["speaker"] += table.index.astype("str")
     made = segments.to_pyannote(table)
     assert set(made) == set(table["file"])
-    back = segments.from_pyannote(made)
-    if len(table):
-        order = ["file", "start", "end", "speaker"]
-        assert segments.equal(
-            back.sort_values(order, ignore_index=True), table.sort_values(order, ignore_index=True)
-        )
+    order = ["file", "start", "end", "speaker"]
+    back = segments.from_pyannote(made).sort_values(order, ignore_index=True)
+    assert segments.equal(back, table.sort_values(order, ignore_index=True))
+    assert not len(segments.from_pyannote(segments.to_pyannote(table[:0])))
 
 
 def test_pyannote_timelines():
@@ -637,14 +585,11 @@ def test_pyannote_refusals():
             segments.from_pyannote(wrong)
 
 
-@pytest.mark.slow
-@settings(max_examples=20, deadline=None)
-@given(segment_tables.tables())
-def test_audformat_and_back(table):
+def test_audformat_and_back():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         audformat = pytest.importorskip("audformat")
-    table = segments.frame(table).drop_duplicates(["file", "start", "end"], ignore_index=True)
+    table = segments.frame(make_table(2)).drop_duplicates(["file", "start", "end"], ignore_index=True)
     made = segments.to_audformat(table)
     assert audformat.is_segmented_index(made)
     wanted = audformat.segmented_index(
@@ -699,7 +644,7 @@ def test_seglst_and_records():
         segments.from_seglst([made[0], {"session_id": "a", "start_time": 0}])
 
 
-@pytest.mark.parametrize("sizes", [[], [0], [2], [1, 0, 3], [0, 2, 2]])
+@pytest.mark.parametrize("sizes", [[], [0], [1, 0, 3]])
 def test_seglst_piece_by_piece_is_the_whole(tmp_path, sizes):
     rows = [(float(at), at + 0.5, f"one {at}") for at in range(sum(sizes))]
     table = segments.frame(rows, file="a.wav")
@@ -711,13 +656,6 @@ def test_seglst_piece_by_piece_is_the_whole(tmp_path, sizes):
     assert (tmp_path / "pieces.json").read_text() == (tmp_path / "whole.json").read_text()
     again = segments.read(tmp_path / "pieces.json")
     assert segments.equal(again[list(table)], table)
-
-
-@pytest.mark.parametrize("table", [None, 3, "a.srt", {"start": 0, "end": 1}])
-def test_what_is_no_table_is_not_written(tmp_path, table):
-    with pytest.raises(SegmentFileError, match="expected a segment frame or an iterable of its pieces"):
-        segments.write(table, tmp_path / "a.csv")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_csv_without_its_names_says_so_of_line_1(tmp_path):

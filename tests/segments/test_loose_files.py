@@ -22,27 +22,23 @@ TWO = [[1.0, 2.0, "a"], [2.0, 3.0, "b"]]
 VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\na\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
+def test_cues_without_blank_lines(tmp_path):
+    for name, content in [
         ("x.srt", SRT + "2\n00:00:02,000 --> 00:00:03,000\nb"),
         ("x.srt", "00:00:01,000 --> 00:00:02,000\na\n00:00:02,000 --> 00:00:03,000\nb\n"),
         ("x.srt", SRT.replace("\n", "\r\r\n") + "\r\r\n2\r\r\n00:00:02,000 --> 00:00:03,000\r\r\nb\r\r\n"),
         ("x.srt", SRT + " \n2\n00:00:02 --> 00:00:03\n\nb\n"),
         ("x.vtt", "WEBVTT\n00:01.000 --> 00:02.000\na\n00:02.000 --> 00:03.000\nb"),
         ("x.vtt", "WEBVTT\n\n1\n00:01.000 --> 00:02.000\na\n2\n00:02.000 --> 00:03.000 line:0\n \nb\n"),
-    ],
-)
-def test_cues_without_blank_lines(name, content, tmp_path):
-    assert rows(read(tmp_path / name, content)) == TWO
+    ]:
+        assert rows(read(tmp_path / name, content)) == TWO
 
 
 LATER = "\n3\n00:00:02,000 --> 00:00:03,000\nb\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "line", "reason"),
-    [
+def test_one_bad_cue_costs_itself_and_a_note(tmp_path):
+    for name, content, line, reason in [
         ("x.srt", f"{SRT}\n2\n{LATER}", 5, "'2' has no time"),
         ("x.srt", f"{SRT}\nnot timed\nat all\n{LATER}", 5, "'not timed' has no time"),
         ("x.srt", f"{SRT}\n2\n00:00:01,500 -> 00:00:02,000\nx\n{LATER}", 6, "is not a timing"),
@@ -55,13 +51,11 @@ LATER = "\n3\n00:00:02,000 --> 00:00:03,000\nb\n"
          6, "holds times of captions"),
         ("x.csv", 'start,end,text\n1,2,a\n1,2,"x\ty\nz"\n2,3,b\n', 3, "a tab and a line end"),
         ("x.csv", "start,end,text\n1,2,a\n1,2,00:01.000 --> 00:02.000\n2,3,b\n", 3, "holds times of captions"),
-    ],
-)  # fmt: skip
-def test_one_bad_cue_costs_itself_and_a_note(name, content, line, reason, tmp_path):
-    with pytest.warns(UserWarning, match=rf"{name}: left out: line {line}: .*{reason}") as caught:
-        assert rows(read(tmp_path / name, content)) == TWO
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
+    ]:  # fmt: skip
+        with pytest.warns(UserWarning, match=rf"{name}: left out: line {line}: .*{reason}") as caught:
+            assert rows(read(tmp_path / name, content)) == TWO
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
 
 
 def test_a_file_without_one_good_cue_is_refused(tmp_path):
@@ -70,9 +64,8 @@ def test_a_file_without_one_good_cue_is_refused(tmp_path):
     assert caught.value.line == 2
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "shown"),
-    [
+def test_tags_are_no_words(tmp_path):
+    for name, text, shown in [
         ("x.srt", "<i>海月です</i>", "海月です"),
         ("x.srt", "{\\an8}水族館", "水族館"),
         ("x.srt", '<font color="#ff0000">one</font> <B>two</B><br/>three', "one two\nthree"),
@@ -80,13 +73,11 @@ def test_a_file_without_one_good_cue_is_refused(tmp_path):
         ("x.srt", "<ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>です", "漢字です"),
         ("x.vtt", "<ruby>漢<rt>かん</rt>字<rt>じ</ruby>です", "漢字です"),
         ("x.vtt", "{\\an8}<c.yellow>one</c> &lt;b&gt; <b>two</b>", "one <b> two"),
-    ],
-)
-def test_tags_are_no_words(name, text, shown, tmp_path):
-    head = "WEBVTT\n\n" if name == "x.vtt" else "1\n"
-    table = read(tmp_path / name, f"{head}00:00:01.000 --> 00:00:02.000\n{text}\n")
-    assert rows(table) == [[1.0, 2.0, shown]]
-    assert metrics.error_rate([shown], table["text"].tolist(), language="en", unit="char").rate == 0
+    ]:
+        head = "WEBVTT\n\n" if name == "x.vtt" else "1\n"
+        table = read(tmp_path / name, f"{head}00:00:01.000 --> 00:00:02.000\n{text}\n")
+        assert rows(table) == [[1.0, 2.0, shown]]
+        assert metrics.error_rate([shown], table["text"].tolist(), language="en", unit="char").rate == 0
 
 
 ROLLING = """Kind: captions
@@ -159,16 +150,13 @@ def test_what_an_stm_does_not_score_is_left_out(tmp_path):
     assert len(read(tmp_path / "x.ctm", "f 1 0.0 0.5 so 0.9 lex\nf 1 0.5 0.5 x 0.9 noscore\n")) == 1
 
 
-@pytest.mark.parametrize(
-    ("content", "texts"),
-    [
+def test_tsv_has_no_quotes(tmp_path):
+    for content, texts in [
         ('a\t0\t1\t"Hello there\na\t1\t2\tb\na\t2\t3\tsaid "x"\n', ['"Hello there', "b", 'said "x"']),
         ('a\t0\t1\t"say ""yes"""\na\t1\t2\t"no"\n', ['say "yes"', '"no"']),
         ('a\t0\t1\t"say\nyes"\na\t1\t2\tno\n', ["say\nyes", "no"]),
-    ],
-)
-def test_tsv_has_no_quotes(content, texts, tmp_path):
-    assert read(tmp_path / "x.tsv", f"file\tstart\tend\ttext\n{content}")["text"].tolist() == texts
+    ]:
+        assert read(tmp_path / "x.tsv", f"file\tstart\tend\ttext\n{content}")["text"].tolist() == texts
 
 
 def test_a_quote_takes_no_lines_of_tsv(tmp_path):
@@ -196,9 +184,8 @@ TTML = (
 RUBY = '<span tts:ruby="base">漢</span><span tts:ruby="text">かん</span>'
 
 
-@pytest.mark.parametrize(
-    ("rates", "body", "said"),
-    [
+def test_times_of_ttml(tmp_path):
+    for rates, body, said in [
         ('ttp:tickRate="10000000"', '<p begin="10000000t" end="20000000t">a<br/>b</p>', [[1.0, 2.0, "a\nb"]]),
         ('ttp:frameRate="25"', '<p begin="00:00:01:05" end="50f">a  b</p>', [[1.2, 2.0, "a b"]]),
         ('ttp:frameRate="30" ttp:frameRateMultiplier="1000 1001"', '<p begin="30f" dur="1s">a</p>',
@@ -212,11 +199,9 @@ RUBY = '<span tts:ruby="base">漢</span><span tts:ruby="text">かん</span>'
         ("", '<p><span begin="1s" end="2s">a</span><span begin="2s" end="3s">b</span></p>',
          [[1.0, 2.0, "a"], [2.0, 3.0, "b"]]),
         ("", f'<p begin="5s" end="6s">{RUBY}です</p>', [[5.0, 6.0, "漢です"]]),
-    ],
-)  # fmt: skip
-def test_times_of_ttml(rates, body, said, tmp_path):
-    table = read(tmp_path / "x.ttml", TTML.format(rates, body))
-    assert [[round(start, 4), round(end, 4), text] for start, end, text in rows(table)] == said
+    ]:  # fmt: skip
+        table = read(tmp_path / "x.ttml", TTML.format(rates, body))
+        assert [[round(start, 4), round(end, 4), text] for start, end, text in rows(table)] == said
 
 
 GOOD = '<p begin="1s" end="2s">a</p>\n{}<p begin="2s" end="3s">b</p>'
@@ -258,9 +243,8 @@ item []:
 {more}"""
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "line", "reason"),
-    [
+def test_one_bad_caption_of_other_formats(tmp_path):
+    for name, content, line, reason in [
         ("x.ttml", TTML.format("", GOOD.format('<p begin="soon" end="2s">x</p>')), 2, "begin is 'soon'"),
         ("x.ttml", TTML.format("", GOOD.format("<p>x</p>")), 2, "'x' has no time"),
         ("x.ttml", TTML.format("", GOOD.format('<p begin="1s">x</p>')), 2, "'x' has no end"),
@@ -268,12 +252,10 @@ item []:
         ("x.ass", ASS.format("Dialogue: 0:00:01.00,soon,x\n"), 6, "'soon' is not a time"),
         ("x.ass", ASS.format("Dialogue: 0:00:01.00\n"), 6, "has 1 fields; its section has 3"),
         ("x.ssa", ASS.format("Dialogue: 0:00:03.00,0:00:02.00,x\n"), 6, "from 3 s to 2 s"),
-    ],
-)
-def test_one_bad_caption_of_other_formats(name, content, line, reason, tmp_path):
-    with pytest.warns(UserWarning, match=f"left out: line {line}: .*{reason}") as caught:
-        assert rows(read(tmp_path / name, content)) == TWO
-    assert len(caught) == 1
+    ]:
+        with pytest.warns(UserWarning, match=f"left out: line {line}: .*{reason}") as caught:
+            assert rows(read(tmp_path / name, content)) == TWO
+        assert len(caught) == 1
 
 
 def test_drawings_and_fields_of_ass(tmp_path):
@@ -311,9 +293,8 @@ def test_exponents_and_bad_intervals_of_a_textgrid(tmp_path):
         assert rows(read(tmp_path / "x.TextGrid", GRID.format(size=2, more=bad))) == said
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
+def test_errors_speak_of_the_file(tmp_path):
+    for name, content, message in [
         ("x.ttml", "<tt><body>\n<p begin", "line 2: this is not valid XML"),
         ("x.ttml", "<html/>", "line 1: the first element is 'html'"),
         ("x.ttml", "<a>" * 1000, "line 1: the elements are within each other"),
@@ -322,11 +303,9 @@ def test_exponents_and_bad_intervals_of_a_textgrid(tmp_path):
         ("x.eaf", "<a/>", "line 1: the first element is 'a'"),
         ("x.TextGrid", GRID.format(size=2, more=""), "the file ends before a time"),
         ("x.TextGrid", "[" * 10_000, "the file ends before the kind"),
-    ],
-)
-def test_errors_speak_of_the_file(name, content, message, tmp_path):
-    with pytest.raises(SegmentFileError, match=message) as caught:
-        read(tmp_path / name, content)
-    assert not any(
-        word in str(caught.value) for word in ("Error(", "KeyError", "praatio", "pympi", "pysubs2")
-    )
+    ]:
+        with pytest.raises(SegmentFileError, match=message) as caught:
+            read(tmp_path / name, content)
+        assert not any(
+            word in str(caught.value) for word in ("Error(", "KeyError", "praatio", "pympi", "pysubs2")
+        )

@@ -1,40 +1,25 @@
-"""Random tables of segments, on a coarse grid so that edges meet often."""
+"""Random tables of segments of many recordings, on a coarse grid so that edges meet often."""
 
 import numpy as np
 import pandas as pd
-from hypothesis import strategies as st
-
-FILES = ("a.wav", "b.wav", "ü 3.wav")
 
 
-def segment_rows(files=FILES, latest=40, step=0.1, most=12, instants=True):
-    """Rows ``(file, start, end)``, their times in steps made seconds."""
-    lengths = st.integers(0 if instants else 1, latest // 2)
-    row = st.builds(
-        lambda file, start, length: (file, start * step, (start + length) * step),
-        st.sampled_from(files),
-        st.integers(0, latest),
-        lengths,
-    )
-    return st.lists(row, max_size=most)
+def make_table(seed, *, recordings=40, latest=40, most=12, instants=True):
+    """Return a table with up to ``most`` segments of each recording, in any order, times in tenths of a second."""
+    random = np.random.default_rng(seed)
+    files = np.repeat(np.arange(recordings), random.integers(0, most + 1, recordings))
+    random.shuffle(files)
+    starts = random.integers(0, latest + 1, len(files))
+    ends = starts + random.integers(0 if instants else 1, latest // 2 + 1, len(files))
+    names = pd.array([f"ü {number}.wav" for number in files.tolist()], dtype="str")
+    return pd.DataFrame({"file": names, "start": starts * 0.1, "end": ends * 0.1})
 
 
-def table(rows):
-    """A table of rows ``(file, start, end)``, made by columns: by rows, pandas takes longer than what is tested."""
-    files, starts, ends = zip(*rows, strict=True) if rows else ((), (), ())
-    times = {"start": np.array(starts, dtype=np.float64), "end": np.array(ends, dtype=np.float64)}
-    return pd.DataFrame({"file": pd.array(files, dtype="str"), **times})
-
-
-def lines(table):
-    """The rows of a table as tuples of file, start and end, times in tenths of a second."""
+def list_lines(table):
+    """Return the rows of a table as tuples of file, start and end, times in tenths of a second."""
     starts, ends = (np.rint(table[name].to_numpy() * 10).astype(int).tolist() for name in ("start", "end"))
     return list(zip(table["file"].tolist(), starts, ends, strict=True))
 
 
-def tables(**options):
-    return segment_rows(**options).map(table)
-
-
-def us(seconds):
+def to_us(seconds):
     return round(seconds * 1e6)
