@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab import datasets
@@ -40,8 +40,8 @@ def test_rows_are_named_alike_wherever_the_data_lie():
     assert datasets.row_keys(pd.DataFrame({"audio": ["a.wav", "a.wav"]})) == ["row 1", "row 2"]
 
 
-@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=6))
+@settings(max_examples=25)
 def test_keys_are_unique_and_find_their_rows(names):
     frame = pd.DataFrame({"audio": [f"{folder}/{file}.wav" for folder, file in names], "text": "old"})
     keys = datasets.row_keys(frame)

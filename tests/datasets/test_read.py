@@ -88,10 +88,10 @@ EXPECTED = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("named", [True, False])
-def test_a_folder_as_it_was_published(layout, named, tmp_path):
+def test_a_folder_as_it_was_published(layout, tmp_path):
     top = LAYOUTS[layout](tmp_path)
-    frame = datasets.read(top, layout=layout if named else None)
+    frame = datasets.read(top, layout=layout)
+    pd.testing.assert_frame_equal(datasets.read(top), frame)
     assert list(frame) == COLUMNS
     found = frame.drop(columns="audio").astype("object").where(frame.drop(columns="audio").notna(), None)
     assert [tuple(row) for row in found.to_numpy()] == EXPECTED[layout]
@@ -160,23 +160,6 @@ def test_manifests(form, tmp_path):
     assert found["duration_s"].tolist() == [1.5, 2.0]
 
 
-@pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_a_length_that_is_no_number_is_told_with_its_row(form, tmp_path):
-    path = tmp_path / f"m.{form}"
-    rows = [
-        {"text": "A", "duration": "1.5"},
-        {"text": "B", "duration": ""},
-        {"text": "C", "duration": "3:20"},
-    ]
-    lines = [json.dumps(row) for row in rows]
-    path.write_text("text,duration\nA,1.5\nB,\nC,3:20\n" if form == "csv" else "\n".join(lines))
-    with pytest.raises(InvalidRequestError, match=r"row 3: the length '3:20' is not a number") as caught:
-        datasets.read(path)
-    assert caught.value.parameter == "duration_s"
-    path.write_text("text,duration\nA,1.5\nB,\n" if form == "csv" else "\n".join(lines[:2]))
-    assert datasets.read(path)["duration_s"].tolist() == pytest.approx([1.5, float("nan")], nan_ok=True)
-
-
 def test_columns_by_other_names(tmp_path):
     path = tmp_path / "m.csv"
     path.write_text("text,normalized,part\nA,a,test\nB,b,train\n")
@@ -214,16 +197,22 @@ def test_names_that_no_file_can_have_are_told(tmp_path):
         assert len(datasets.read(path)) == 1
 
 
-@pytest.mark.parametrize("length", ["-1", "inf", "nan"])
-def test_lengths_are_seconds(length, tmp_path):
-    path = tmp_path / "m.csv"
-    path.write_text(f"text,duration\na,{length}\n")
-    with pytest.raises(InvalidRequestError, match=f"the length '{length}' is not a number of seconds"):
-        datasets.read(path)
-    path = tmp_path / "m.jsonl"
-    path.write_text('{"text": "a", "duration": -1}\n')
-    with pytest.raises(InvalidRequestError, match="the length '-1' is not a number of seconds"):
-        datasets.read(path)
+def test_lengths_are_seconds(tmp_path):
+    for name, form in (
+        ("m.csv", "text,duration\na,{}\n"),
+        ("m.jsonl", '{{"text": "a", "duration": "{}"}}\n'),
+    ):
+        for length in ("-1", "inf", "nan", "3:20"):
+            second = form.format(length).removeprefix("text,duration\n")
+            (tmp_path / name).write_text(form.format("1.5") + second)
+            said = f"row 2: the length '{length}' is not a number"
+            with pytest.raises(InvalidRequestError, match=said) as caught:
+                datasets.read(tmp_path / name)
+            assert caught.value.parameter == "duration_s"
+        (tmp_path / name).write_text(form.format("1.5") + form.format("").removeprefix("text,duration\n"))
+        assert datasets.read(tmp_path / name)["duration_s"].tolist() == pytest.approx(
+            [1.5, float("nan")], nan_ok=True
+        )
 
 
 @pytest.mark.parametrize(
@@ -276,22 +265,6 @@ def test_a_malformed_line_costs_itself(name, content, fault, tmp_path):
         assert datasets.read(tmp_path / name)["text"].tolist() == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"split": 5}, "split=5 names no split"),
-        ({"split": []}, "names no split"),
-        ({"columns": "text"}, "columns is 'text'; it must be a dict such as"),
-        ({"layout": ["librispeech"]}, "is not known; give librispeech"),
-        ({"layout": "librispeech"}, "leave out layout= for a manifest"),
-    ],
-)
-def test_arguments_of_another_kind_are_refused(arguments, words, tmp_path):
-    (tmp_path / "m.csv").write_text("text\na\n")
-    with pytest.raises(InvalidRequestError, match=words):
-        datasets.read(tmp_path / "m.csv", **arguments)
-
-
 def test_what_cannot_be_read(tmp_path):
     with pytest.raises(
         InvalidRequestError, match="not a folder in the layout of librispeech or common_voice;"
@@ -307,10 +280,17 @@ def test_what_cannot_be_read(tmp_path):
     with pytest.raises(InvalidRequestError, match="there is no folder"):
         datasets.read(tmp_path / "gone", layout="common_voice")
     (tmp_path / "m.csv").write_text("text\na\n")
-    with pytest.raises(InvalidRequestError, match="has no column 'said' for 'text'; its columns are: 'text'"):
-        datasets.read(tmp_path / "m.csv", columns={"text": "said"})
-    with pytest.raises(InvalidRequestError, match="which no study uses"):
-        datasets.read(tmp_path / "m.csv", columns={"words": "text"})
+    for arguments, words in (
+        ({"columns": {"text": "said"}}, "has no column 'said' for 'text'; its columns are: 'text'"),
+        ({"columns": {"words": "text"}}, "which no study uses"),
+        ({"split": 5}, "split=5 names no split"),
+        ({"split": []}, "names no split"),
+        ({"columns": "text"}, "columns is 'text'; it must be a dict such as"),
+        ({"layout": ["librispeech"]}, "is not known; give librispeech"),
+        ({"layout": "librispeech"}, "leave out layout= for a manifest"),
+    ):
+        with pytest.raises(InvalidRequestError, match=words):
+            datasets.read(tmp_path / "m.csv", **arguments)
     cut = common_voice(tmp_path / "v") / "test.tsv"
     cut.write_text(cut.read_text("utf-8").partition("\t0f")[0], "utf-8")
     with pytest.raises(InvalidRequestError, match="a line of 2 columns where Common Voice has 13"):
@@ -378,7 +358,7 @@ def test_a_text_and_its_translation_are_told_apart(tmp_path):
     assert read.to_dict("records") == [wanted]
 
 
-@pytest.mark.parametrize("form", ["wav", "flac", "mp3"])
+@pytest.mark.parametrize("form", ["flac", "mp3"])
 def test_rows_with_offsets_are_segments_of_their_recordings(form, tmp_path):
     whole = AudioClip.from_file(talk(tmp_path / f"talk.{form}"))
     (tmp_path / "m.json").write_text(
@@ -444,16 +424,16 @@ def test_segments_after_the_end_are_told_and_cut_there(tmp_path):
     assert read["audio"][1] == whole.crop(8)
 
 
-@pytest.mark.parametrize(
-    ("offset", "duration", "words"),
-    [("x", 1, "row 1: the offset 'x' is not a number"), (1, 0, "row 1: the segment has no length")],
-)
-def test_offsets_that_make_no_segment_are_refused(offset, duration, words, tmp_path):
+def test_offsets_that_make_no_segment_are_refused(tmp_path):
     talk(tmp_path / "talk.wav")
-    row = {"audio": "talk.wav", "text": "a", "offset": offset, "duration": duration}
-    (tmp_path / "m.jsonl").write_text(json_lines(row))
-    with pytest.raises(InvalidRequestError, match=words):
-        datasets.read(tmp_path / "m.jsonl")
+    for offset, duration, words in (
+        ("x", 1, "row 1: the offset 'x' is not a number"),
+        (1, 0, "row 1: the segment has no length"),
+    ):
+        row = {"audio": "talk.wav", "text": "a", "offset": offset, "duration": duration}
+        (tmp_path / "m.jsonl").write_text(json_lines(row))
+        with pytest.raises(InvalidRequestError, match=words):
+            datasets.read(tmp_path / "m.jsonl")
 
 
 def test_a_folder_with_one_manifest_is_that_manifest(tmp_path):
@@ -520,7 +500,7 @@ def test_strata_give_their_shares_or_equally_many():
     assert counts["a"] in {3, 4}
     equal = datasets.sample(rows(a=100, b=2, c=50), 20, by="language", equal=True)
     assert equal["language"].value_counts().to_dict() == {"a": 9, "c": 9, "b": 2}
-    for n in range(153):
+    for n in (0, 1, 2, 3, 5, 6, 7, 75, 149, 150, 151, 152):
         assert len(datasets.sample(rows(a=100, b=2, c=50), n, by="language", equal=True)) == n
     missing = datasets.sample(pd.DataFrame({"x": ["a", None] * 10}), 10, by="x")
     assert missing["x"].isna().sum() == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -12,217 +13,22 @@ from speechlab import datasets, segments
 from speechlab.errors import InvalidRequestError
 
 TEXT = "Good morning. Ada."
-WHISPER = {
-    "task": "transcribe",
-    "language": "english",
-    "duration": 1.6,
-    "text": " Good morning. Ada.",
-    "segments": [
-        {"id": 0, "start": 0.0, "end": 0.9, "text": " Good morning.", "avg_logprob": -0.2},
-        {"id": 1, "start": 1.0, "end": 1.5, "text": " Ada.", "avg_logprob": -0.3},
-    ],
-}
+
 WORDS = [("Good", 0.1, 0.4), ("morning.", 0.4, 0.9), ("Ada.", 1.0, 1.5)]
-FORMS = {
-    "whisper": WHISPER
-    | {
-        "segments": [
-            WHISPER["segments"][0]
-            | {
-                "words": [
-                    {"word": f" {w}", "start": s, "end": e, "probability": 0.9} for w, s, e in WORDS[:2]
-                ]
-            },
-            WHISPER["segments"][1]
-            | {"words": [{"word": " Ada.", "start": 1.0, "end": 1.5, "probability": 0.9}]},
-        ]
-    },
-    "openai": WHISPER | {"words": [{"word": w, "start": s, "end": e} for w, s, e in WORDS]},
-    "deepgram": {
-        "metadata": {"duration": 1.6, "channels": 1},
-        "results": {
-            "channels": [
-                {
-                    "detected_language": "en",
-                    "alternatives": [
-                        {
-                            "transcript": TEXT,
-                            "confidence": 0.99,
-                            "words": [
-                                {
-                                    "word": w.strip(".").lower(),
-                                    "punctuated_word": w,
-                                    "start": s,
-                                    "end": e,
-                                    "confidence": 0.9,
-                                }
-                                for w, s, e in WORDS
-                            ],
-                        }
-                    ],
-                }
-            ],
-            "utterances": [
-                {"start": 0.1, "end": 0.9, "transcript": "Good morning.", "confidence": 0.9},
-                {"start": 1.0, "end": 1.5, "transcript": "Ada.", "confidence": 0.9},
-            ],
-        },
-    },
-    "azure fast": {
-        "durationMilliseconds": 1600,
-        "combinedPhrases": [{"text": TEXT}],
-        "phrases": [
-            {
-                "offsetMilliseconds": 100,
-                "durationMilliseconds": 1400,
-                "text": TEXT,
-                "locale": "en-US",
-                "confidence": 0.9,
-                "words": [
-                    {"text": w, "offsetMilliseconds": 1000 * s, "durationMilliseconds": 1000 * (e - s)}
-                    for w, s, e in WORDS
-                ],
-            }
-        ],
-    },
-    "azure batch": {
-        "source": "https://example.com/a.wav",
-        "combinedRecognizedPhrases": [{"channel": 0, "lexical": "good morning ada", "display": TEXT}],
-        "recognizedPhrases": [
-            {
-                "recognitionStatus": "Success",
-                "locale": "en-US",
-                "offsetInTicks": 1_000_000.0,
-                "durationInTicks": 14_000_000.0,
-                "nBest": [
-                    {
-                        "confidence": 0.9,
-                        "display": TEXT,
-                        "words": [
-                            {
-                                "word": w,
-                                "offsetInTicks": 1e7 * s,
-                                "durationInTicks": 1e7 * (e - s),
-                                "confidence": 0.9,
-                            }
-                            for w, s, e in WORDS
-                        ],
-                    }
-                ],
-            }
-        ],
-    },
-    "azure short": {
-        "RecognitionStatus": "Success",
-        "DisplayText": TEXT,
-        "Offset": 1_000_000,
-        "Duration": 14_000_000,
-        "NBest": [
-            {
-                "Confidence": 0.9,
-                "Display": TEXT,
-                "Words": [
-                    {"Word": w, "Offset": int(1e7 * s), "Duration": round(1e7 * (e - s))} for w, s, e in WORDS
-                ],
-            }
-        ],
-    },
-    "google v1": {
-        "results": [
-            {
-                "alternatives": [
-                    {
-                        "transcript": "Good morning.",
-                        "confidence": 0.9,
-                        "words": [
-                            {"word": w, "startTime": f"{s:.3f}s", "endTime": f"{e:.3f}s"}
-                            for w, s, e in WORDS[:2]
-                        ],
-                    }
-                ],
-                "languageCode": "en-us",
-            },
-            {
-                "alternatives": [
-                    {
-                        "transcript": " Ada.",
-                        "words": [{"word": "Ada.", "startTime": "1s", "endTime": "1.500s"}],
-                    }
-                ]
-            },
-        ],
-        "totalBilledTime": "15s",
-    },
-    "google v2": {
-        "results": [
-            {
-                "alternatives": [
-                    {
-                        "transcript": TEXT,
-                        "confidence": 0.9,
-                        "words": [
-                            {
-                                "word": w,
-                                "startOffset": f"{s:.1f}s",
-                                "endOffset": f"{e:.1f}s",
-                                "confidence": 0.9,
-                            }
-                            for w, s, e in WORDS
-                        ],
-                    }
-                ],
-                "languageCode": "en-US",
-            }
-        ]
-    },
-    "aws": {
-        "jobName": "a",
-        "results": {
-            "language_code": "en-US",
-            "transcripts": [{"transcript": TEXT}],
-            "items": [
-                {
-                    "start_time": str(s),
-                    "end_time": str(e),
-                    "type": "pronunciation",
-                    "alternatives": [{"confidence": "0.9", "content": w}],
-                }
-                for w, s, e in WORDS
-            ]
-            + [{"type": "punctuation", "alternatives": [{"confidence": "0.0", "content": "."}]}],
-        },
-    },
-    "elevenlabs": {
-        "language_code": "en",
-        "text": TEXT,
-        "words": [{"text": w, "start": s, "end": e, "type": "word"} for w, s, e in WORDS]
-        + [{"text": " ", "start": 0.4, "end": 0.4, "type": "spacing"}],
-    },
-    "assemblyai": {
-        "status": "completed",
-        "audio_url": "https://example.com/a.wav",
-        "language_code": "en_us",
-        "text": TEXT,
-        "words": [
-            {"text": w, "start": int(1e3 * s), "end": int(1e3 * e), "confidence": 0.9} for w, s, e in WORDS
-        ],
-    },
-}
+REPLIES = json.loads(Path(__file__).with_name("replies.json").read_text("utf-8"))
+"""A reply of each vendor that says TEXT in WORDS, and replies without a transcript by what is said of them."""
 
 
-@pytest.mark.parametrize("vendor", FORMS)
+@pytest.mark.parametrize("vendor", REPLIES["finished"])
 def test_replies_of_vendors(vendor):
-    found = datasets.transcript_of(json.loads(json.dumps(FORMS[vendor])))
+    reply = REPLIES["finished"][vendor]
+    found = datasets.transcript_of(json.loads(json.dumps(reply)))
     assert found["text"] == TEXT
     assert [one["word"] for one in found["words"]] == [word for word, *_ in WORDS]
     assert [one["start"] for one in found["words"]] == pytest.approx([start for _, start, _ in WORDS])
     assert [one["end"] for one in found["words"]] == pytest.approx([end for *_, end in WORDS])
     assert {one["confidence"] for one in found["words"]} <= {0.9, None}
-
-
-@pytest.mark.parametrize("vendor", FORMS)
-def test_a_function_may_return_the_reply_of_a_vendor(vendor):
-    with sl.system(vendor, transcribe=lambda clip: FORMS[vendor], version="1") as lab:
+    with sl.system(vendor, transcribe=lambda clip: reply, version="1") as lab:  # a function may return it
         transcript = lab.transcribe(([0.1] * 800, 8_000))
     assert transcript.text == TEXT
     assert transcript.words["word"].tolist() == [word for word, *_ in WORDS]
@@ -288,39 +94,10 @@ def test_other_json_is_refused_in_words():
         datasets.transcript_of({"text": "1\n00:00:01,000 --> 00:00:02,000\nhello"})
 
 
-UNFINISHED = {
-    "its job has the status 'error': bad file": {
-        "status": "error",
-        "error": "bad file",
-        "text": None,
-        "audio_url": "x",
-    },
-    "its job has the status 'queued'": {"status": "queued", "text": None, "audio_url": "x"},
-    "its job has the status 'processing'": {"status": "processing", "text": "", "words": []},
-    "its job has the status 'FAILED'": {"jobName": "a", "status": "FAILED", "results": {"transcripts": []}},
-    "its job has the status 'FAILED': no sound": {
-        "TranscriptionJob": {"TranscriptionJobStatus": "FAILED", "FailureReason": "no sound"}
-    },
-    "its job has the status 'Failed': not reached": {
-        "status": "Failed",
-        "properties": {"error": {"code": "InvalidUri", "message": "not reached"}},
-    },
-    "its job has the status 'Error'": {"RecognitionStatus": "Error"},
-    "its job is not finished": {"name": "operations/1", "done": False},
-    "it is an error: bad encoding": {
-        "name": "operations/1",
-        "done": True,
-        "error": {"message": "bad encoding"},
-    },
-    "it is an error: quota": {"error": {"message": "quota", "type": "insufficient_quota"}},
-    "its text is null": {"text": None},
-}
-
-
-@pytest.mark.parametrize("reason", UNFINISHED)
-def test_a_job_that_failed_or_is_unfinished_is_no_transcript(reason):
-    with pytest.raises(InvalidRequestError, match=reason):
-        datasets.transcript_of(UNFINISHED[reason])
+def test_a_job_that_failed_or_is_unfinished_is_no_transcript():
+    for reason, reply in REPLIES["unfinished"].items():
+        with pytest.raises(InvalidRequestError, match=reason):
+            datasets.transcript_of(reply)
 
 
 def test_finished_jobs():

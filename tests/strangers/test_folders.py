@@ -71,16 +71,18 @@ def test_what_is_no_recording_costs_its_own_row(odd, tmp_path):
             assert str(error).isprintable()
 
 
-@pytest.mark.parametrize("name", ["manifest.csv", "manifest.jsonl", "metadata.json"])
-@pytest.mark.parametrize("kind", ["pipe", "device", "circle"])
-def test_a_manifest_is_a_file(kind, name, tmp_path):
-    if kind == "pipe":
-        os.mkfifo(tmp_path / name)
-    else:
-        (tmp_path / name).symlink_to("/dev/zero" if kind == "device" else tmp_path / name)
-    for place in (tmp_path, tmp_path / name):
-        with pytest.raises(SpeechLabError):
-            datasets.read(place)
+def test_a_manifest_is_a_file(tmp_path):
+    for name in ("manifest.csv", "manifest.jsonl", "metadata.json"):
+        for kind in ("pipe", "device", "circle"):
+            folder = tmp_path / f"{name} {kind}"
+            folder.mkdir()
+            if kind == "pipe":
+                os.mkfifo(folder / name)
+            else:
+                (folder / name).symlink_to("/dev/zero" if kind == "device" else folder / name)
+            for place in (folder, folder / name):
+                with pytest.raises(SpeechLabError):
+                    datasets.read(place)
 
 
 def test_a_folder_of_many_names_is_read_in_time(tmp_path):

@@ -75,9 +75,9 @@ def test_a_socket_takes_the_place_of_no_busy_service(tmp_path):
         assert path.is_socket()
 
 
-@pytest.mark.parametrize(("age_s", "count"), [(0.0, 1), (10.0, 0), (-3_600.0, 0)])
-def test_a_lock_that_nobody_holds_counts_for_moments_only(age_s, count, tmp_path):
-    lock = tmp_path / "1-a.lock"
-    lock.touch()
-    os.utime(lock, (time.time() - age_s,) * 2)
-    assert count_users_and_remove_stale(tmp_path) == count
+def test_a_lock_that_nobody_holds_counts_for_moments_only(tmp_path):
+    for age_s, count in ((0.0, 1), (10.0, 0), (-3_600.0, 0)):
+        lock = tmp_path / "1-a.lock"
+        lock.touch()
+        os.utime(lock, (time.time() - age_s,) * 2)
+        assert count_users_and_remove_stale(tmp_path) == count

@@ -80,11 +80,13 @@ def test_a_report_copies_recordings_alone(tmp_path, private):
     assert copies == ["001-private.wav"]
 
 
-@pytest.mark.parametrize("name", ["../../victim/notes", "/tmp/notes", "a/b", "results", "", "nul\0", 3])
-def test_a_report_names_no_tables_elsewhere(tmp_path, saved, name):
-    change_record(saved, lambda record: record["tables"].append(name))
-    with pytest.raises((StoreError, InvalidRequestError), match="name"):
-        evaluate.Report.load(saved)
+def test_a_report_names_no_tables_elsewhere(saved):
+    for name in ("../../victim/notes", "/tmp/notes", "a/b", "results", "", "nul\0", 3):
+        change_record(saved, lambda record, name=name: record["tables"].append(name))
+        with pytest.raises((StoreError, InvalidRequestError), match="name"):
+            evaluate.Report.load(saved)
+        change_record(saved, lambda record: record["tables"].pop())
+    assert evaluate.Report.load(saved)
 
 
 @pytest.mark.parametrize(
@@ -151,9 +153,9 @@ def test_a_table_is_not_written_through_a_link(tmp_path, saved):
     assert (tmp_path / "diary.txt").read_text() == "dear diary"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_damaged_record_is_refused(saved):
+    whole = (saved / "record.json").read_bytes()
+    for change in (
         lambda fields: fields["drawings"][0].update(frames=["nothing"]),
         lambda fields: fields["drawings"][0].update(frames=["to_html"]),
         lambda fields: fields["shown"].update(frame="save"),
@@ -162,27 +164,25 @@ def test_a_table_is_not_written_through_a_link(tmp_path, saved):
         lambda fields: fields.update(findings=[{"text": ["x"]}]),
         lambda fields: fields.update(views=[{"title": "x"}]),
         lambda fields: fields.pop("said"),
-    ],
-)
-def test_a_damaged_record_is_refused(saved, change):
-    change_record(saved, lambda record: change(record["fields"]))
-    with pytest.raises(StoreError, match=re.escape(str(saved))):
-        evaluate.Report.load(saved)
+    ):
+        change_record(saved, lambda record, change=change: change(record["fields"]))
+        with pytest.raises(StoreError, match=re.escape(str(saved))):
+            evaluate.Report.load(saved)
+        (saved / "record.json").write_bytes(whole)
 
 
-@pytest.mark.parametrize(
-    "drawing",
-    [
+def test_a_figure_is_one_of_ours_and_reads_no_file(saved):
+    whole = (saved / "record.json").read_bytes()
+    for drawing in (
         {"function": "Path"},
         {"function": "_rates"},
         {"options": {"language": "en", "path": "x"}},
         {"function": "timeline", "options": {"audio": "/etc/passwd"}},
-    ],
-)
-def test_a_figure_is_one_of_ours_and_reads_no_file(saved, drawing):
-    change_record(saved, lambda record: record["fields"]["drawings"][0].update(drawing))
-    with pytest.raises(StoreError, match="damaged"):
-        evaluate.Report.load(saved).figures()
+    ):
+        change_record(saved, lambda record, new=drawing: record["fields"]["drawings"][0].update(new))
+        with pytest.raises(StoreError, match="damaged"):
+            evaluate.Report.load(saved).figures()
+        (saved / "record.json").write_bytes(whole)
 
 
 def test_hashes_of_files_elsewhere_are_not_told(saved, private):
@@ -193,11 +193,15 @@ def test_hashes_of_files_elsewhere_are_not_told(saved, private):
     ]
 
 
-@pytest.mark.parametrize("name", ["executor", "concurrency", "store", "frame"])
-def test_a_record_has_no_arguments_of_one_place(saved, name):
-    change_record(saved, lambda record: record["record"]["asked"]["arguments"].update({name: "/tmp/other"}))
-    with pytest.raises(StoreError, match=name):
-        evaluate.Report.load(saved).rerun(None)
+def test_a_record_has_no_arguments_of_one_place(saved):
+    whole = (saved / "record.json").read_bytes()
+    for name in ("executor", "concurrency", "store", "frame"):
+        change_record(
+            saved, lambda record, name=name: record["record"]["asked"]["arguments"].update({name: "/x"})
+        )
+        with pytest.raises(StoreError, match=name):
+            evaluate.Report.load(saved).rerun(None)
+        (saved / "record.json").write_bytes(whole)
 
 
 @pytest.mark.parametrize("name", ["page.html", "a/new", "theirs"])
