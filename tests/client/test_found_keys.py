@@ -132,12 +132,6 @@ def test_connect_asks_where_somebody_can_answer(ring, monkeypatch):
     assert questions == ["API key for https://speech.example (empty: none): "]
 
 
-@pytest.mark.parametrize("url", ["http://h:port", "http://", "ftp://x"])
-def test_an_address_that_is_none_is_said_so(url, ring):
-    with pytest.raises(ConfigurationError, match="base_url"):
-        Client(url)
-
-
 @pytest.fixture
 def certificate(tmp_path):
     x509 = pytest.importorskip("cryptography.x509")

