@@ -67,7 +67,7 @@ LONGEST = (
     "service/accounts/test_keys.py",
     "plots/test_figures.py",
     "evaluate/test_existing.py",
-    "evaluate/test_bad_weather.py",
+    "evaluate/test_answers.py",
     "segments/test_rules.py",
     "client/test_realtime.py",
     "evaluate/test_change_answers.py",

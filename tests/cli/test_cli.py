@@ -55,12 +55,7 @@ def first_run(tmp_path_factory, light_service):
 def test_quickstart_does_the_main_job(first_run):
     done, out, where = first_run
     assert done.returncode == 0, done.stdout + done.stderr
-    for words in (
-        "hibari: heart",
-        "kana",
-        "counted in",
-        "chrF",
-    ):
+    for words in ("hibari: heart", "kana", "counted in", "chrF"):
         assert words in done.stdout
     assert "speechlab lab" in done.stdout
     table = pd.read_parquet(out / "results.parquet")

@@ -95,12 +95,7 @@ def test_tables_fit_80_columns_and_break_no_word(study):
     assert "All rows: group all recordings, en, verdict no difference shown" in outs[-1][1].splitlines()
 
 
-TITLES = {
-    "Recognition",
-    "Which voice?",
-    "Translation",
-    "What changed",
-}
+TITLES = {"Recognition", "Which voice?", "Translation", "What changed"}
 KNOWN = set(
     " ".join(
         [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,80 +12,86 @@ import pytest
 
 from speechlab import evaluate
 from support.planted import check_budget, plant, right, spoil, study
+from support.texts import check_texts, describe_report
+
+TEXTS = Path(__file__).with_name("answers.md")
 
 
-def compare(before, now, count=40, **columns):
+def compare(before, now, count=40, *, names=("earlier", "now"), **columns):
     """Both reports of one system on planted rows, compared."""
     frame = plant(count, before=before, now=now).assign(**columns)
     reports = [study(frame, name) for name in ("before", "now")]
-    changes = reports[1].compare(reports[0])
-    check_budget(changes)
-    return changes
+    return reports[1].compare(reports[0], names=names)
 
 
-def test_no_significant_change_has_its_figures():
-    changes = compare(spoil(0.05), spoil(0.1), 20)
-    assert changes.conclusion.text == "No significant change."
-    p = changes.summary["p_holm"].iloc[0]
-    line = changes.conclusion.certainty
-    assert line.startswith("German ")
-    assert "% → " in line
-    assert f"(p = {p:.3f}, 20 rows)" in line
-    assert ("watch it" in line) == (changes.summary["p"].iloc[0] < 0.1)
-    assert compare(right, right, 12).answer == "No significant change. German 0.0% as before (12 rows)."
-
-
-def test_what_rose_is_said_with_both_rates():
-    changes = compare(spoil(0.02), spoil(0.2))
-    before, now = changes.summary[["value_a", "value_b"]].iloc[0]
-    assert changes.conclusion.text == f"The error rate of German rose from {before:.1%} to {now:.1%}."
-    assert changes.conclusion.certainty == "German: p < 0.001, 40 rows."
-    assert changes.worse
-
-
-def test_several_groups_have_a_line_each_and_names_stay_as_they_are():
+def of_groups():
     frame = plant(40, a=spoil(0.05), b=spoil(0.3)).assign(language=["en", "de"] * 20)
-    changed = study(frame, "b").compare(study(frame, "a"), names=("ours", "their new one"))
-    check_budget(changed)
-    assert changed.conclusion.text == "Worse: English and German with “their new one”."
-    assert [line.split(" ")[0] for line in changed.conclusion.certainty.split("\n")] == ["English", "German"]
+    return study(frame, "b").compare(study(frame, "a"), names=("ours", "their new one"))
+
+
+def of_systems_that_changed_places():
+    frame = plant(40, a=spoil(0.05), b=spoil(0.3)).assign(language=["en", "de"] * 20)
     sides = [{"iPhone": "a", "my b": "b"}, {"iPhone": "b", "my b": "a"}]
     before, now = (evaluate.recognition(None, frame, hypotheses=side, progress=False) for side in sides)
-    changes = now.compare(before)
-    check_budget(changes)
-    assert changes.conclusion.text == "Worse: 2 groups; better: 2 groups."
-    assert "\n“my b” in English " in changes.conclusion.certainty
+    return now.compare(before)
 
 
-def test_few_speakers_are_told_and_settle_nothing():
-    changes = compare(spoil(0.03), spoil(0.2), 80, speaker=[f"s{row % 4}" for row in range(80)])
-    assert changes.conclusion.text == "More errors in German with these four speakers."
-    assert "this says nothing about other speakers: test 6 or more for that" in changes.answer
-    assert str(changes.findings[0]).startswith("Differs with these few speakers: ")
-    assert not changes.worse
-
-
-def test_rows_that_failed_are_counted():
-    changes = compare(right, lambda row, text, noise: None if row < 10 else text)
-    assert changes.conclusion.text == "More rows failed: 10 of 40, before none."
-
-
-def test_one_row_hides_no_change():
-    loop = lambda row, text, noise: f"{text}{' yes' * 400}" if row == 3 else spoil(0.02)(row, text, noise)  # noqa: E731
-    changes = compare(loop, spoil(0.2))
-    assert changes.conclusion.text == "One row hides a change in German."
-    assert "without one row " in changes.conclusion.certainty
-
-
-def test_rows_of_a_store_are_noted():
-    frame = plant(12, a=right)
-    report = study(frame, "a")
+def of_a_store():
+    report = study(plant(12, a=right), "a")
     asked = replace(report, record={**report.record, "runs": [{"id": "1"}]})
-    changes = evaluate.Report.of(asked).compare(report)
-    assert changes.notes == (
-        "All 12 rows of the later report came from a store, and may be answers of an earlier day.",
-    )
-    assert not report.compare(report).notes
+    return evaluate.Report.of(asked).compare(report)
+
+
+def loop(row, text, noise):
+    return f"{text}{' yes' * 400}" if row == 3 else spoil(0.02)(row, text, noise)
+
+
+def spoil_rows(*rows):
+    return lambda row, text, noise: f"x {text}" if row in rows else text
+
+
+PLANTS = {
+    "a rise that may be chance": partial(compare, spoil(0.05), spoil(0.1), 20),
+    "equal": partial(compare, right, right, 12),
+    "a rise": partial(compare, spoil(0.02), spoil(0.2)),
+    "a rise by other names": partial(compare, right, spoil(0.3), 12, names=("ours", "theirs")),
+    "two languages": of_groups,
+    "two systems that changed places": of_systems_that_changed_places,
+    "four speakers": partial(
+        compare, spoil(0.03), spoil(0.2), 80, speaker=[f"s{row % 4}" for row in range(80)]
+    ),
+    "eight speakers": partial(
+        compare, right, lambda row, text, _: f"x {text}", 24, speaker=[f"s{row % 8}" for row in range(24)]
+    ),
+    "three speakers and little": partial(
+        compare, spoil_rows(1, 2), spoil_rows(1, 2, 3), 27, speaker=[f"s{row % 3}" for row in range(27)]
+    ),
+    "three speakers and nothing": partial(
+        compare, spoil_rows(1, 2), spoil_rows(1, 2), 27, speaker=[f"s{row % 3}" for row in range(27)]
+    ),
+    "rows that failed": partial(compare, right, lambda row, text, noise: None if row < 10 else text),
+    "one row that hides a rise": partial(compare, loop, spoil(0.2)),
+    "answers of a store": of_a_store,
+}
+
+
+def test_answers_to_planted_changes():
+    changes = {name: make() for name, make in PLANTS.items()}
+    for name in changes.keys() - {"three speakers and little"}:
+        check_budget(changes[name])
+    check_texts(TEXTS, "changes", {name: describe_report(report) for name, report in changes.items()})
+    worse = {name for name, report in changes.items() if report.worse}
+    assert worse == {
+        *(
+            "a rise",
+            "a rise by other names",
+            "two languages",
+            "two systems that changed places",
+            "eight speakers",
+        ),
+        "rows that failed",
+    }
+    assert [drawing.title for drawing in changes["a rise by other names"].drawings] == ["Differences"]
 
 
 def watch(rates, count=30, fails=()):
@@ -97,27 +105,18 @@ def watch(rates, count=30, fails=()):
         ]
         heard = pd.Series(texts, dtype="string").mask(pd.Series(frame.index < 12) & (night in fails))
         nights.append(study(frame.assign(a=heard), "a"))
-    report = evaluate.watch(nights)
-    check_budget(report)
-    return report
+    return evaluate.watch(nights)
 
 
 @pytest.mark.slow
-def test_a_watch_says_from_when_and_since_when_it_is_back():
-    report = watch([0.05] * 5 + [0.3] * 4 + [0.05] * 2)
-    row = report.summary[report.summary["changed"]].iloc[0]
+def test_answers_to_watches():
+    """From when to when a rate was higher, and since when rows fail of which none failed before."""
+    back = watch([0.05] * 5 + [0.3] * 4 + [0.05] * 2)
+    row = back.summary[back.summary["changed"]].iloc[0]
     assert (row["onset"], row["back"]) == (6, 10)
-    assert row["usual"] == pytest.approx(0.05, abs=0.02)
-    assert row["worst"] == pytest.approx(0.28, abs=0.05)
-    assert report.conclusion.text == "The error rate of German was higher from about run 6 to 9."
-    assert f"; back since run 10, now {row['now']:.1%}." in report.answer.replace("\n", " ")
-
-
-@pytest.mark.slow
-def test_a_watch_that_lasts_says_since_when_and_failures_begin_at_none():
-    report = watch([0.03] * 8, fails=(6, 7, 8))
-    row = report.summary[report.summary["changed"]].iloc[0]
-    assert report.conclusion.text == "More rows have failed since about run 6."
-    assert report.conclusion.certainty.startswith(
-        f"0.0% before, 40.0% since; alarm at run {row['alarm']}, 20"
-    )
+    assert (row["usual"], row["worst"]) == (pytest.approx(0.05, abs=0.02), pytest.approx(0.28, abs=0.05))
+    lasting = watch([0.03] * 8, fails=(6, 7, 8))
+    for report in (back, lasting):
+        check_budget(report)
+    texts = {"a rise and its end": back, "rows that fail": lasting}
+    check_texts(TEXTS, "watch", {name: describe_report(report) for name, report in texts.items()})

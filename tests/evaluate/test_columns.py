@@ -210,10 +210,7 @@ def test_references_that_cannot_be_scored_are_told(studies, name):
 
 @pytest.mark.parametrize("lab", [None, [], "http://localhost", {"ours": None}])
 def test_what_is_no_client_is_refused(lab):
-    for study, given in (
-        (evaluate.round_trip, (TEXTS, "low")),
-        (evaluate.voices, (TEXTS, "low")),
-    ):
+    for study, given in ((evaluate.round_trip, (TEXTS, "low")), (evaluate.voices, (TEXTS, "low"))):
         with pytest.raises(InvalidRequestError, match="it must be a Client"):
             study(lab, *given, progress=False)
 

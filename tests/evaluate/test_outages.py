@@ -165,10 +165,7 @@ def test_a_voice_that_one_of_several_services_lacks_is_told_with_its_service(the
 
 def test_the_catalogue_is_waited_for_as_long_as_was_said(store):
     with Client("http://127.0.0.1:9", api_key="nobody-is-there-1") as away:
-        studies = {
-            evaluate.voices: (TEXTS, "low"),
-            evaluate.round_trip: (TEXTS, "low"),
-        }
+        studies = {evaluate.voices: (TEXTS, "low"), evaluate.round_trip: (TEXTS, "low")}
         for study, given in studies.items():
             with pytest.raises(APIConnectionError) as raised:
                 study(away, *given, store=store, progress=False, give_up_after_s=0.1)

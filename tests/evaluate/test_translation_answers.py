@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from functools import cache, partial
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -10,6 +12,9 @@ import pytest
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
 from support.planted import WORDS, check_budget, right, spoil
+from support.texts import check_texts, describe_report
+
+TEXTS = Path(__file__).with_name("answers.md")
 
 
 def plant(count, repeats=1, **systems):
@@ -24,92 +29,97 @@ def plant(count, repeats=1, **systems):
 
 
 def study(frame, *names, **options):
-    report = evaluate.translation(None, frame, hypotheses=list(names), progress=False, **options)
-    check_budget(report)
-    return report
+    return evaluate.translation(None, frame, hypotheses=list(names), progress=False, **options)
 
 
-def test_no_difference_has_its_figures_whatever_comes_first():
-    frame = plant(30, a=spoil(0.1), b=spoil(0.09))
-    report = study(frame, "a", "b")
-    first, second = sorted("ab", key=lambda name: -report.summary.set_index("system")["chrf"][name])
-    assert report.conclusion.text == f"{first} is ahead of {second}, not yet for sure."
-    assert report.conclusion.certainty.startswith(f"{first} 8")
-    assert "chrF" in report.answer
-    assert report.answer.endswith(" 30 texts); this may be chance.")
-    swapped = study(frame, "b", "a")
-    assert swapped.conclusion.text == report.conclusion.text
-    assert swapped.differences["p"].tolist() == report.differences["p"].tolist()
+def of_two(*names, **options):
+    return study(plant(30, a=spoil(0.1), b=spoil(0.09)), *names, **options)
 
 
-def test_keep_is_a_claim_with_a_baseline_and_level_one_with_a_margin():
-    frame = plant(30, a=spoil(0.1), b=spoil(0.09))
-    for name in "ab":
-        assert study(frame, "a", "b", baseline=name).conclusion.text == f"Keep {name}."
-    clear = plant(30, a=spoil(0.4), b=spoil(0.05))
-    assert study(clear, "a", "b", baseline="a").conclusion.text == "Take b."
-    same = frame.assign(b=frame["a"])
-    report = study(same, "b", "a")
-    assert report.conclusion.text == "a and b are level."
-    assert "at most 0.0 points apart (margin 1 point)" in report.answer
-    assert study(same.head(12), "a", "b").conclusion.text == "No difference seen between a and b."
-    with pytest.raises(InvalidRequestError, match="baseline"):
-        study(frame, "a", "b", baseline="c")
-    with pytest.raises(InvalidRequestError, match="margin"):
-        study(frame, "a", "b", margin=0)
+def of_equal(count):
+    frame = plant(count, a=spoil(0.1))
+    return study(frame.assign(b=frame["a"]), "b", "a")
 
 
-def test_failures_are_told_and_never_taken():
-    frame = plant(40, a=lambda row, text, noise: None if row % 2 else text, b=spoil(0.06))
-    report = study(frame, "a", "b")
-    assert report.conclusion.text == "Take b: a failed on 20 of 40 texts."
-    assert report.conclusion.certainty.startswith("Where both answered, a 100.0 chrF, b 9")
-    assert report.differences["verdict"].tolist() == ["not settled, as one failed on more rows"]
+def of_a_third_system(*more):
     both = plant(40, a=spoil(0.05), b=spoil(0.3))
-    third = both.assign(c=both["reference"].where(both.index < 6, None))
-    report = study(third, "a", "b", "c")
-    assert report.conclusion.text == study(both, "a", "b").conclusion.text == "Take a."
-    assert report.answer.endswith("c answered 6 of 40.")
+    return study(both.assign(c=both["reference"].where(both.index < 6, None)), "a", "b", *more)
 
 
-def test_empty_translations_are_counted_in_the_answer():
-    frame = plant(40, a=lambda row, text, noise: "" if row % 4 == 0 else text, b=spoil(0.5))
-    report = study(frame, "a")
-    assert report.answer == (
-        "10 of 40 translations came back empty. The others score chrF 100.0 of 100, all together 79.1."
-    )
-    assert report.summary["empties"].tolist() == [10]
-    assert study(frame, "a", "b").answer.endswith("a came back empty on 10 of 40.")
-    few = study(plant(40, a=lambda row, text, _: "" if row < 3 else text, b=spoil(0.06)), "a", "b")
-    assert few.conclusion.text == "No difference is shown, but a came back empty on 3 of 40 texts."
-    assert few.answer.count("came back empty") == 1
+def of_empty_outputs(*names):
+    return study(plant(40, a=lambda row, text, noise: "" if row % 4 == 0 else text, b=spoil(0.5)), *names)
 
 
-def test_equal_texts_are_one_block():
-    report = study(plant(5, 8, a=right, b=spoil(0.4)), "a", "b")
-    assert report.conclusion.text == "a is ahead of b, not yet for sure."
-    assert "40 texts that count as 5); too few to show a difference; take 20 or more." in report.answer
-
-
-def test_what_a_glossary_loses_stands_beside_what_it_wins():
+def of_lost_terms():
     frame = plant(30, plain=spoil(0.3), terms=spoil(0.05))
     has = frame.index % 3 == 0
     frame["text"] = frame["text"].where(~has, frame["text"] + " Foo")
     for name, kept in (("reference", has), ("plain", has), ("terms", frame.index % 6 == 0)):
         frame[name] = frame[name].where(~kept, frame[name] + " Foo")
-    report = study(frame.rename(columns={"terms": "with terms"}), "plain", "with terms", glossary=["Foo"])
-    assert report.conclusion.text == "“with terms” has the higher score, but keeps fewer terms than plain."
-    assert report.conclusion.certainty.startswith("“with terms” kept 50.0% of terms, plain 100.0% (p = ")
-    scores = report.summary.set_index("system")["chrf"]
-    assert f"“with terms” {scores['with terms']:.1f} chrF, plain {scores['plain']:.1f}" in report.answer
+    return study(frame.rename(columns={"terms": "with terms"}), "plain", "with terms", glossary=["Foo"])
 
 
-def test_names_stay_as_they_are_with_a_line_for_each_direction():
+def of_directions(*names):
     frame = plant(40, **{"my set": spoil(0.1), "iPhone": spoil(0.12), "c": spoil(0.6)})
-    report = study(frame, "my set", "iPhone", "c")
-    assert report.conclusion.text == "Take “my set” for now; iPhone may be as good, c is worse."
-    frame.loc[20:, "source_lang"] = "zh"
-    report = study(frame, "iPhone", "c")
-    assert report.conclusion.text == "Take iPhone."
-    lines = report.conclusion.certainty.split("\n")
-    assert [line.partition(": ")[0] for line in lines] == ["German to English", "Chinese to English"]
+    if "my set" not in names:
+        frame.loc[20:, "source_lang"] = "zh"
+    return study(frame, *names)
+
+
+def of_copies(text, **outputs):
+    frame = pd.DataFrame({"text": text, "source_lang": "de", "target_lang": "en"})
+    return study(frame.assign(**outputs), *sorted(outputs.keys() - {"reference"}))
+
+
+DAYS = [f"word {row} of the day" for row in range(20)]
+SAID = [f"wort {row} des tages" for row in range(20)]
+NAMES = [f"Siemens {row}" for row in range(20)]
+PLANTS = {
+    "no difference shown": partial(of_two, "a", "b"),
+    "a baseline that is level": partial(of_two, "a", "b", baseline="b"),
+    "a baseline that is worse": lambda: study(plant(30, a=spoil(0.4), b=spoil(0.05)), "a", "b", baseline="a"),
+    "equal outputs": partial(of_equal, 30),
+    "equal outputs of twelve texts": partial(of_equal, 12),
+    "one of two failed often": lambda: study(
+        plant(40, a=lambda row, text, noise: None if row % 2 else text, b=spoil(0.06)), "a", "b"
+    ),
+    "two systems": of_a_third_system,
+    "two systems and one that answered little": partial(of_a_third_system, "c"),
+    "empty outputs": partial(of_empty_outputs, "a"),
+    "empty outputs beside another system": partial(of_empty_outputs, "a", "b"),
+    "few empty outputs": lambda: study(
+        plant(40, a=lambda row, text, _: "" if row < 3 else text, b=spoil(0.06)), "a", "b"
+    ),
+    "five texts eight times": lambda: study(plant(5, 8, a=right, b=spoil(0.4)), "a", "b"),
+    "lost terms": of_lost_terms,
+    "names of systems": partial(of_directions, "my set", "iPhone", "c"),
+    "two directions": partial(of_directions, "iPhone", "c"),
+    "copies of the source": partial(of_copies, SAID, reference=DAYS, plain=DAYS, other=SAID[:6] + DAYS[6:]),
+    "names that stay as they are": partial(
+        of_copies, NAMES, reference=NAMES, plain=NAMES, other=[name.replace("ie", "ea") for name in NAMES]
+    ),
+}
+
+
+@cache
+def report_of(name):
+    return PLANTS[name]()
+
+
+def test_answers_to_planted_translations():
+    for name in PLANTS:
+        check_budget(report_of(name))
+    check_texts(TEXTS, "translation", {name: describe_report(report_of(name)) for name in PLANTS})
+
+
+def test_verdicts_on_planted_translations():
+    report, swapped = report_of("no difference shown"), of_two("b", "a")
+    assert swapped.conclusion.text == report.conclusion.text
+    assert swapped.differences["p"].tolist() == report.differences["p"].tolist()
+    failed = report_of("one of two failed often").differences
+    assert failed["verdict"].tolist() == ["not settled, as one failed on more rows"]
+    assert report_of("empty outputs").summary["empties"].tolist() == [10]
+    assert report_of("names that stay as they are").summary["copies"].sum() == 0
+    for wrong in ({"baseline": "c"}, {"margin": 0}):
+        with pytest.raises(InvalidRequestError, match=next(iter(wrong))):
+            of_two("a", "b", **wrong)

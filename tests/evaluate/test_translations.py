@@ -215,11 +215,7 @@ def test_the_page_the_files_and_the_methods(report, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     assert HOSTILE not in page
     assert HOSTILE not in report._repr_html_()
-    assert list(report.figures()) == [
-        "Scores",
-        "Differences of systems",
-        "Time to the first word",
-    ]
+    assert list(report.figures()) == ["Scores", "Differences of systems", "Time to the first word"]
     said = str(report.methods())
     assert "translated back" in said
     assert "Riezler" in said

@@ -230,10 +230,7 @@ def test_a_service_that_ends_takes_no_speed_from_the_others(lab, store):
         how = {"store": store, "progress": end, "speed": 2, "dnsmos": 0}
         found = evaluate.voices({"ours": lab, "theirs": other}, FRAME.head(3), ["clear", "plain"], **how)
     calls = found.speed.groupby("system")["error"].agg(["size", "count"])
-    assert calls.to_dict("index") == {
-        "ours": {"size": 4, "count": 0},
-        "theirs": {"size": 4, "count": 4},
-    }
+    assert calls.to_dict("index") == {"ours": {"size": 4, "count": 0}, "theirs": {"size": 4, "count": 4}}
 
 
 @pytest.mark.slow
@@ -326,13 +323,7 @@ def test_speeds_of_one_engine_agree_in_any_order(served, store, names):
 @pytest.mark.slow
 def test_the_page_the_figure_and_the_files(report, tmp_path):
     page = report.to_html()
-    for words in (
-        "Notable findings",
-        "text or recognizer",
-        "more sentences",
-        "one at a time",
-        "Piepho",
-    ):
+    for words in ("Notable findings", "text or recognizer", "more sentences", "one at a time", "Piepho"):
         assert words.replace(" ", "\N{NO-BREAK SPACE}") in page or words in page, words
     assert report._repr_html_().count("<audio") == 3
     (axes,) = report.plot().axes

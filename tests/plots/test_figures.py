@@ -490,10 +490,7 @@ def test_what_stands_beside_listeners_says_when_it_is_cut():
     rated = RATED.assign(score=[4, 5], excluded=["", why])
     rated.loc[0, "listener"] = "x" * 200
     (axes,) = plots.listeners(rated).axes
-    assert rows_of(axes) == {
-        "x" * 23 + "…": "",
-        "bob": "excluded: hidden reference below…",
-    }
+    assert rows_of(axes) == {"x" * 23 + "…": "", "bob": "excluded: hidden reference below…"}
 
 
 def test_a_group_without_a_unit_has_a_row():
