@@ -44,13 +44,14 @@ class Followers(NamedTuple):
 
 def find_followers(rows: pd.DataFrame, block: str) -> Followers:
     """Find the words of references against which most systems agree, and the systems that have them all the same."""
-    names = rows["system"].unique().tolist()
-    edits, places = _list_suspected_places(rows, len(names))
+    names, language = rows["system"].unique().tolist(), rows["language"].iloc[0]
+    edits, places = _list_suspected_places(rows, len(names), language)
     agrees, differs = _mark_agreement(places, edits, names)
     chances, odds, families = _measure_shared_slips(edits, places, names)
-    by_family = np.column_stack([agrees[:, families == one].any(axis=1) for one in range(max(families) + 1)])
+    members = [np.flatnonzero(families == one) for one in range(max(families) + 1)]
+    by_family = np.column_stack([agrees[:, some].any(axis=1) for some in members])
     agreeing = by_family.sum(axis=1, keepdims=True) - by_family[:, families]  # of the other families
-    suspected = (agreeing >= _MIN_AGREEING) & (2 * agreeing > by_family.shape[1] - 1)
+    suspected = (agreeing >= _MIN_AGREEING) & (2 * agreeing > len(members) - 1)
     blocks = rows.drop_duplicates("utterance").set_index("utterance", drop=False)[block]
     of_block = pd.factorize(blocks[places["utterance"]])[0]
     cases, follows = agrees | ~differs, ~differs
@@ -70,11 +71,16 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
         facts.append({"system": name, "suspects": count, "followed": share, **ends, "follows": is_follower})
         if is_follower:
             example = places.iloc[np.flatnonzero(here & follows[:, own])[0]]
-            findings.append(_describe_follower(facts[-1], example, rows["language"].iloc[0]))
-    findings += _describe_families(families, names, rows["language"].iloc[0])
-    return Followers(
-        pd.DataFrame(facts).astype({"system": "string"}), places[suspected.any(axis=1)], findings
-    )
+            findings.append(_describe_follower(facts[-1], example, language))
+    for some in members:
+        if len(some) > 1:
+            alike = [names[own] for own in some]
+            words = (
+                "make mostly the same errors: they may be one system, and count as one where references are"
+            )
+            findings.append(Finding(f"{join_names(alike)} {words} judged.", language, systems=tuple(alike)))
+    systems = pd.DataFrame(facts).astype({"system": "string"})
+    return Followers(systems, places[suspected.any(axis=1)], findings)
 
 
 def _mark_agreement(
@@ -84,11 +90,9 @@ def _mark_agreement(
     pairs = places.reset_index(drop=True).reset_index(names="place")
     pairs = pairs.merge(edits, on="utterance", suffixes=("", "_of"))
     near = pairs[(pairs["start_of"] <= pairs["end"]) & (pairs["end_of"] >= pairs["start"])]
-    same = near[
-        (near[[f"{name}_of" for name in _PLACE[1:]]].to_numpy() == near[_PLACE[1:]].to_numpy()).all(axis=1)
-    ]
+    is_same = near[[f"{name}_of" for name in _PLACE[1:]]].to_numpy() == near[_PLACE[1:]].to_numpy()
     agrees, differs = np.zeros((2, len(places), len(names)), dtype=bool)
-    for marks, found in ((agrees, same), (differs, near)):
+    for marks, found in ((agrees, near[is_same.all(axis=1)]), (differs, near)):
         marks[found["place"], pd.Index(names).get_indexer(pd.Index(found["system"]))] = True
     return agrees, differs
 
@@ -107,7 +111,6 @@ def _measure_shared_slips(
     is_known = pd.MultiIndex.from_frame(places).isin(pd.MultiIndex.from_frame(suspected[_PLACE]))
     alone = (agrees.sum(axis=1, keepdims=True) - agrees == 1) & ~is_known[:, np.newaxis]
     hits, cases = (alone & agrees).sum(axis=0), (alone & (agrees | ~differs)).sum(axis=0)
-    shares = hits / np.maximum(cases, 1)
     # Odds of such a slip; few are taken as if they were those of all, with the weight of some slips.
     usual = (hits.sum() + 0.5) / (cases.sum() + 1)
     smoothed = (hits + _PRIOR_SLIPS) / (cases + _PRIOR_SLIPS / usual)
@@ -118,26 +121,15 @@ def _measure_shared_slips(
     # Of hard words all systems make the same slips, relatives many more of them.
     usual_pair = float(np.quantile(alike[np.triu_indices(len(names), 1)], 0.4))
     families = np.arange(len(names))
-    are_relatives = (shared >= _LEAST_SHARED) & (alike > max(_RELATED, _TIMES * usual_pair))
-    for one, other in np.argwhere(are_relatives):
+    for one, other in np.argwhere((shared >= _LEAST_SHARED) & (alike > max(_RELATED, _TIMES * usual_pair))):
         families[families == families[other]] = families[one]
-    return shares, smoothed / (1 - smoothed), np.unique(families, return_inverse=True)[1]
+    families = np.unique(families, return_inverse=True)[1]
+    return hits / np.maximum(cases, 1), smoothed / (1 - smoothed), families
 
 
-def _describe_families(families: NDArray[np.int64], names: list[str], language: str) -> list[Finding]:
-    """Return a finding for each family of several systems."""
-    members = [[names[own] for own in np.flatnonzero(families == one)] for one in range(max(families) + 1)]
-    words = (
-        "make mostly the same errors: they may be one system, and count as one where references are judged."
-    )
-    return [
-        Finding(f"{join_names(some)} {words}", language, systems=tuple(some))
-        for some in members
-        if len(some) > 1
-    ]
-
-
-def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _list_suspected_places(
+    rows: pd.DataFrame, systems: int, language: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return all places where systems differ from a reference, and those where most of the others agree."""
     compared = ["system", "utterance", "reference_normalized", "hypothesis_normalized"]
     wrong = rows.loc[rows["errors"] > 0, compared]
@@ -150,7 +142,6 @@ def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFra
     edits = pd.DataFrame(cells, columns=["system", *_PLACE])
     places = edits.groupby(_PLACE, sort=False)["system"].nunique().reset_index(name="agreeing")
     places = places[(places["agreeing"] >= _MIN_AGREEING) & (2 * places["agreeing"] > systems - 1)]
-    language = rows["language"].iloc[0]
     if has_difference_classes(language):  # without differences of notation alone
         texts = zip(places["reference"], places["others"], strict=True)
         is_wrong = [classify_differences(*pair, language).tolerant_errors > 0 for pair in texts]
@@ -161,16 +152,12 @@ def _list_suspected_places(rows: pd.DataFrame, systems: int) -> tuple[pd.DataFra
 def _list_spans(said: str, recognized: str, separator: str) -> Iterator[tuple[int, int, str, str]]:
     """Yield the places of a reference where a transcript has other words, with both texts."""
     reference, hypothesis = (text.split() if separator else text for text in (said, recognized))
-    spans: list[list[int]] = []
-    for operation, *ends in Alignment(reference, hypothesis).blocks:
-        if operation == "equal":
-            continue
-        if spans and spans[-1][1::2] == ends[::2]:  # it begins where the one before ends
-            spans[-1][1::2] = ends[1::2]
-        else:
-            spans.append(ends)
-    for i0, i1, j0, j1 in spans:
-        yield i0, i1, separator.join(reference[i0:i1]), separator.join(hypothesis[j0:j1])
+    i, j, sizes = 0, 0, (len(reference), len(hypothesis))
+    runs = (run for run in Alignment(reference, hypothesis).blocks if run[0] == "equal")
+    for _, i0, i1, j0, j1 in (*runs, ("equal", sizes[0], sizes[0], sizes[1], sizes[1])):
+        if (i, j) != (i0, j0):
+            yield i, i0, separator.join(reference[i:i0]), separator.join(hypothesis[j:j0])
+        i, j = i1, j1
 
 
 def _describe_follower(facts: Mapping[str, Any], example: Any, language: str) -> Finding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,15 +17,13 @@ from speechlab.evaluate._published.reading import read_predictions
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK, group_rows_into_blocks
 from speechlab.evaluate._writing.record import build_record
-from speechlab.evaluate._writing.sentences import join_names
+from speechlab.evaluate._writing.sentences import join_names, quote_name
 from speechlab.text import get_language_name, guess_language
 
-# A system with less than this share of the utterances of another is left out, rather than the others' utterances.
-_LEAST_SHARE = 0.5
 # Texts of a set from which its language is guessed.
 _GUESSED_FROM = 200
-# How many times as many utterances recordings may give as references alone, since some references repeat.
-_SPREAD = 1.2
+# Most reasons in the answer why systems are not compared.
+_MAX_REASONS = 2
 
 
 @shorten_tracebacks
@@ -53,133 +52,121 @@ def audit(
         title: Title of the report.
 
     Returns:
-        A report: ``summary`` has the systems with their ``rank``, ``group`` (a number), the ranks that chance could
+        A report: ``summary`` has the systems with their ``rank``, ``group`` (letters), the ranks that chance could
         give them (``rank_low`` to ``rank_high``), ``needed`` (utterances that would show the difference from the
         rank before, where it is not shown), ``followed`` (share of suspected references that it has, with an
         interval) and ``follows``; ``tables["sets"]`` the same by set, ``differences`` all pairs.
 
     Raises:
-        InvalidRequestError: A file cannot be read or lacks a column; the texts are of several languages; or the
-            systems are fewer than two, or have no utterance in common.
+        InvalidRequestError: No file can be read; the texts are of several languages; or the systems are fewer than
+            two, or have no utterance in common.
     """
     paths = [source] if isinstance(source, str | os.PathLike) else list(source)
     if not all(isinstance(path, str | os.PathLike) for path in paths):
         raise build_argument_error("source", source, "a folder, a file, or a list of them")
-    predictions, notes = read_predictions([Path(path) for path in paths])
-    return audit_predictions(predictions, language, normalize, title, notes)
+    predictions, faults, notes = read_predictions([Path(path) for path in paths])
+    return audit_predictions(predictions, language, normalize, title, faults, notes)
 
 
 def audit_predictions(
-    predictions: pd.DataFrame, language: str | None, normalize: str, title: str, notes: Sequence[str] = ()
+    predictions: pd.DataFrame,
+    language: str | None,
+    normalize: str,
+    title: str,
+    faults: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> Report:
-    """Return the audit of predictions that were read."""
+    """Return the audit of predictions that were read, with the faults of files that could not be."""
+    names = predictions["system"].unique().tolist()
+    if len(names) < 2:
+        message = (
+            f"there is nothing to compare among {format_count(len(names), 'system')} ({join_names(names)}); "
+            "give two or more: a folder for each, or a column system"
+        )
+        raise InvalidRequestError("\n".join([message, *faults]), parameter="source")
     code, guessed = _choose_language(predictions, language)
     record = build_record("audit", None, language=code, normalize=normalize)
     own = ["system", "set", "recording", "text", "hypothesis", *({"speaker"} & {*predictions.columns})]
     rows = predictions.reindex(columns=own).astype({"recording": "string"})
-    scored = _name_utterances(score_predictions(rows, record))
-    common, left_out = _select_common_rows(rows, scored)
-    return Report.of(build_audit_report(title, common, record, [*notes, *guessed, *left_out]))
+    common, lost, left_out = _select_common_rows(score_predictions(rows, record), faults)
+    reasons, kept = [*(fault.partition("; ")[0] for fault in faults), *lost], common["system"].unique()
+    clauses = [*reasons[:_MAX_REASONS], *(["more in the notes"] if len(reasons) > _MAX_REASONS else [])]
+    clauses += [f"{len(kept)} of {len(names)} systems are compared"] if len(kept) < len(names) else []
+    record["settings"]["left_out"] = f"{'; '.join(clauses)}." if clauses else ""
+    if count := int((rows["text"].isna() & rows["hypothesis"].notna()).sum()):
+        left_out.append(f"{format_count(count, 'row')} without a reference: left out.")
+    common, of_blocks = _add_blocks(common, kept[0])
+    every = [*(f"{words}." for words in (*faults, *lost)), *notes, *guessed, *left_out, *of_blocks]
+    return Report.of(build_audit_report(title, common, record, every))
 
 
 def _choose_language(predictions: pd.DataFrame, language: str | None) -> tuple[str, list[str]]:
     """Return the language of reports, the given one, or that of the references; and a note if it is guessed."""
     codes = predictions.get("language", pd.Series([language])).dropna().unique().tolist()
-    guesses: dict[str, str] = {}
-    if not codes:
+    if is_guessed := not codes:
         texts = predictions.dropna(subset="text").drop_duplicates(["set", "text"])
-        guesses = {
-            str(name): _guess_language(part["text"]) for name, part in texts.groupby("set", sort=False)
-        }
-        codes = list(dict.fromkeys(guesses.values()))
+        codes = texts.groupby("set", sort=False)["text"].agg(_guess_language).unique().tolist() or ["en"]
     if len(codes) > 1:
-        where = f" ({', '.join(f'{name}: {code}' for name, code in guesses.items())})" if guesses else ""
         given = join_with_and(sorted(codes))
-        message = f"the predictions are of {given}{where}; give those of one language, or language="
+        message = f"the predictions are of {given}; give those of one language, or language="
         raise InvalidRequestError(message, parameter="language")
-    code = codes[0] if codes else "en"
-    return code, [f"The texts are taken as {get_language_name(code)}."] if guesses else []
+    return codes[0], [f"The texts are taken as {get_language_name(codes[0])}."] if is_guessed else []
 
 
 def _guess_language(texts: pd.Series[str]) -> str:
     """Return Japanese or Chinese if most texts are in their script, and a tenth of these in kana; else English."""
-    some = texts.head(_GUESSED_FROM).tolist()
-    found = [guess_language([text]) for text in some]
-    kana, han = found.count("ja"), found.count("zh")
-    if 2 * (kana + han) <= len(some):
+    found = Counter(guess_language([text]) for text in texts.head(_GUESSED_FROM))
+    if 2 * (found["ja"] + found["zh"]) <= found.total():
         return "en"
-    return "ja" if 10 * kana >= kana + han else "zh"
+    return "ja" if 9 * found["ja"] >= found["zh"] else "zh"
 
 
-def _name_utterances(scored: pd.DataFrame) -> pd.DataFrame:
-    """Name the utterance of each row by its recording; by its reference in sets where recordings have several."""
+def _select_common_rows(
+    scored: pd.DataFrame, faults: Sequence[str]
+) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """Return the utterances that all systems have; which systems are left out, and notes on other utterances.
+
+    An utterance is a reference of a set; equal ones are as many, in the order of the names of their recordings. Those
+    systems are left out without which most predictions remain.
+    """
+    keys = ["system", "set", "reference_normalized"]
+    number = scored.sort_values("recording", kind="stable").groupby(keys, observed=True).cumcount()
     said = scored["reference_normalized"].astype("string")
-    labels = {"recording": scored["recording"].fillna(""), "reference": said}
-    names = {}
-    for key, cells in labels.items():  # equal ones stay as many
-        number = scored.groupby(["system", "set", cells], observed=True).cumcount().astype(str)
-        names[key] = scored["set"] + "\n" + cells + "\n" + number
-    is_named = scored["recording"].notna().groupby(scored["set"]).transform("all")
-    counts = [
-        keys.groupby(scored["set"]).transform("nunique")
-        for keys in (names["recording"] + "\n" + said, names["reference"])
+    scored = scored.assign(utterance=scored["set"] + "\n" + said + "\n" + number.astype(str))
+    counts = scored.groupby(["set", "utterance"], sort=False)["system"].value_counts()
+    has = counts.unstack("system", fill_value=0)[scored["system"].unique()]
+    # Whose utterances most others have too, first; and how many utterances the first so many of them share.
+    best = (has.T @ has.sum(axis=1)).sort_values(ascending=False, kind="stable").index
+    shared = has[best].cumprod(axis=1).sum().tolist()
+    most = max(range(2, len(best) + 1), key=lambda count: (count * shared[count - 1], count), default=0)
+    if not most or not shared[most - 1]:
+        message = f"no utterance is in all {len(best)} systems with the same reference; give fewer systems"
+        raise InvalidRequestError("\n".join([message, *faults]), parameter="source")
+    kept = has[[name for name in has.columns if name in best[:most]]]
+    is_common = kept.all(axis=1)
+    lost = [
+        f"{quote_name(name)} is left out, as it has {has.loc[is_common, name].sum():,} of the others' "
+        f"{shared[most - 1]:,} utterances with their reference"
+        for name in best[most:]
     ]
-    is_sound = is_named & (counts[0] <= _SPREAD * counts[1])
-    return scored.assign(utterance=names["recording"].where(is_sound, names["reference"]))
-
-
-def _select_common_rows(rows: pd.DataFrame, scored: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Return the utterances that all systems have with one reference, in blocks; and notes on the others."""
-    systems = rows["system"].unique().tolist()
-    if len(systems) < 2:
-        message = (
-            f"there is nothing to compare among {format_count(len(systems), 'system')} ({join_names(systems)}); "
-            "give two or more: a folder for each, or a column system"
-        )
-        raise InvalidRequestError(message, parameter="source")
-    usual, notes = _select_usual_references(scored), []
-    counts = usual["system"].value_counts().reindex(systems, fill_value=0)
-    few = [name for name in systems if counts[name] < _LEAST_SHARE * counts.max()]
-    if few and len(systems) - len(few) >= 2:
-        systems = [name for name in systems if name not in few]
-        most = f"{counts.max():,} utterances with the usual reference"
-        notes += [f"{name}: left out, as it has {counts[name]:,} of {most}." for name in few]
-        rows, scored, usual = (part[part["system"].isin(systems)] for part in (rows, scored, usual))
-    is_common = usual.groupby("utterance")["system"].transform("nunique") == len(systems)
-    common = usual[is_common].reset_index(drop=True)
-    excluded = scored[~scored["utterance"].isin(common["utterance"])]
-    for name, owners in rows.groupby("set", sort=False)["system"]:
-        if absent := [system for system in systems if system not in set(owners)]:
-            has = "has" if len(absent) == 1 else "have"
-            notes.append(f"{name}: left out, as {join_names(absent)} {has} none of it.")
-            excluded = excluded[excluded["set"] != name]
-    if not len(common):
-        message = f"no utterance is in all {len(systems)} systems with the same reference; give fewer systems"
-        raise InvalidRequestError("\n".join([message, *notes]), parameter="source")
-    if count := excluded["utterance"].nunique():
-        notes.append(f"{format_count(count, 'utterance')} that not all have with one reference: left out.")
-    if count := int(rows["text"].isna().sum()):
-        notes.append(f"{format_count(count, 'row')} without a reference: left out.")
-    common, of_blocks = _add_blocks(common, systems[0])
-    return common, [*notes, *of_blocks]
-
-
-def _select_usual_references(scored: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows that have the reference of most systems, which another one has too."""
-    keys = ["utterance", "reference_normalized"]
-    owners = scored.groupby(keys, sort=False, observed=True).size().reset_index(name="owners")
-    most = owners.sort_values("owners", ascending=False, kind="stable").drop_duplicates("utterance")
-    return scored.merge(most.loc[most["owners"] > 1, keys], on=keys)
+    notes = []
+    for name, rows in kept[kept.any(axis=1)].groupby(level="set", sort=False):
+        missing = rows[~rows.all(axis=1)]
+        if len(missing):
+            who = join_names(missing.columns[~missing.all()].tolist())
+            notes.append(
+                f"{name}: {len(missing):,} of {len(rows):,} utterances left out, since not all have them with "
+                f"one reference ({who})."
+            )
+    found = scored["utterance"].isin(is_common[is_common].index.get_level_values("utterance"))
+    return scored[found & scored["system"].isin(kept.columns)].reset_index(drop=True), lost, notes
 
 
 def _add_blocks(common: pd.DataFrame, system: str) -> tuple[pd.DataFrame, list[str]]:
     """Return rows with the blocks of their utterances, by those of one system; and notes on them."""
-    first = common[common["system"] == system]
-    named = (first["set"] + "\n" + first["recording"]).mask(
-        first.duplicated(["set", "recording"], keep=False)
-    )
+    first = common[common["system"] == system].reset_index(drop=True)
     spoken = {"speaker": first["set"] + "\n" + first["speaker"]} if "speaker" in first.columns else {}
-    frame = pd.DataFrame({"audio": named, "text": first["text"], **spoken}).reset_index(drop=True)
+    frame = pd.DataFrame({"audio": None, "text": first["text"], **spoken})
     blocks = group_rows_into_blocks(frame, "audio", "text", "auto", by_speaker=False)
     if blocks.names is not None:
         common[BLOCK] = common["utterance"].map(dict(zip(first["utterance"], blocks.names, strict=True)))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.datasets import MANIFEST_ENDINGS, find_usual_columns, read_manifest
 from speechlab.display import format_count
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._proof.verify import open_report
 from speechlab.evaluate._writing.sentences import join_names
 
@@ -28,65 +27,71 @@ _NAMES = {
 }
 
 
-def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
-    """Read files, folders of them by system and set, and reports of several systems; and say what was left out."""
+def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """Read files, folders of them by system and set, and reports; return their rows, faults of files, and notes.
+
+    A file that cannot be read costs itself: it is a row of its system without texts.
+    """
+    tables: dict[Path, pd.DataFrame] = {}
+    faults: list[str] = []
     notes: list[str] = []
-    origins: dict[tuple[str, str], Path] = {}
-    files = list(chain.from_iterable(_list_files(path, notes) for path in paths))
-    tables = [_read_report(path) if is_report else _read_file(path, notes) for path, is_report in files]
-    if _is_folder_of_one_set(tables):
-        notes.append(f"Each file of {tables[0]['system'].iloc[0]} is taken as a system.")
-        tables = [table.rename(columns={"system": "set", "set": "system"}) for table in tables]
-    for (path, _), table in zip(files, tables, strict=True):
-        if not len(table):
-            raise InvalidRequestError(
-                f"{path} has no rows; give predictions, or leave it out", parameter="source"
-            )
-        for system, name in table[["system", "set"]].drop_duplicates().itertuples(index=False):
-            if (other := origins.setdefault((system, name), path)) != path:
-                message = f"{other} and {path} both have {system} on {name}; give one of them"
-                raise InvalidRequestError(message, parameter="source")
-    if not tables:
+    for path, label in chain.from_iterable(_list_files(path, notes) for path in paths):
+        try:
+            is_report = path.is_dir() or path.suffix == ".html"
+            tables[path] = _read_report(path, label) if is_report else _read_file(path, label, notes)
+        except SpeechLabError as error:
+            faults.append(str(error))
+            tables[path] = pd.DataFrame(_split_name(path)[1], index=[0])
+    if len(tables) == len(faults):
         message = f"there are no predictions; give files ({', '.join(MANIFEST_ENDINGS)}), folders of them, or reports"
-        raise InvalidRequestError(message, parameter="source")
-    return pd.concat(tables, ignore_index=True), notes
+        raise InvalidRequestError("\n".join([message, *faults]), parameter="source")
+    unnamed = [path for path, table in tables.items() if "system" not in table.columns]
+    folders = {path.absolute().parent.name for path in unnamed}
+    is_one_set = len(unnamed) > 1 and len(folders) == 1
+    notes += [f"Each file of {folder} is taken as a system." for folder in folders if is_one_set]
+    for path, table in tables.items():
+        cells = [path.absolute().parent.name, _split_name(path)[0]]
+        system, name = reversed(cells) if is_one_set and path in unnamed else cells
+        tables[path] = pd.DataFrame({"system": system, "set": name, "file": path.name, **table}, table.index)
+    rows = pd.concat(tables.values(), ignore_index=True)
+    for (owner, of_set), part in rows.groupby(["system", "set"], sort=False):
+        files = part["file"].unique().tolist()
+        notes += [f"{owner} on {of_set} is in {join_names(files)}."] if len(files) > 1 else []
+    return rows, faults, notes
 
 
-def _is_folder_of_one_set(tables: Sequence[pd.DataFrame]) -> bool:
-    """Return whether files of one folder, of which none names its system, have names of their own."""
-    names = [table[["system", "set"]].drop_duplicates() for table in tables if table.attrs.get("is_unnamed")]
-    pairs = pd.concat(names).drop_duplicates() if names else pd.DataFrame(columns=["system", "set"])
-    return 1 < len(tables) == len(pairs) and pairs["system"].nunique() == 1
-
-
-def _list_files(path: Path, notes: list[str]) -> list[tuple[Path, bool]]:
-    """Return the files of a path, each with whether it is a report; and say which others a folder has."""
+def _list_files(path: Path, notes: list[str]) -> Iterator[tuple[Path, str]]:
+    """Yield the files and reports of a path, with their names in it; and note which others a folder has."""
     if not path.exists():
         raise InvalidRequestError(f"{path} does not exist", parameter="source")
-    if path.is_file():
-        return [(path, path.suffix == ".html")]
-    shown = [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
-    ]
-    reports = [file.parent for file in shown if file.name == "record.json"]
-    own = [file for file in shown if not any(report in file.parents for report in reports)]
-    files = [file for file in own if file.name.lower().removesuffix(".gz").endswith(MANIFEST_ENDINGS)]
-    if others := [file.name for file in own if file not in files]:
+    below, others = sorted(path.rglob("*")), []
+    reports = {file.parent for file in below if file.name == "record.json"}
+    for file in [path, *below]:
+        label = path.name if file == path else file.relative_to(path).as_posix()
+        if file in reports or path.is_file():
+            yield file, label
+        elif "/." in f"/{label}" or reports & {*file.parents} or (file.exists() and not file.is_file()):
+            continue
+        elif file.name.lower().removesuffix(".gz").endswith(MANIFEST_ENDINGS):
+            yield file, label
+        else:
+            others.append(file.name)
+    if others:
         notes.append(f"{format_count(len(others), 'file')} of other kinds not read: {join_names(others)}.")
-    return [*((report, True) for report in reports), *((file, False) for file in files)]
 
 
-def _read_file(path: Path, notes: list[str]) -> pd.DataFrame:
-    """Read a file. Columns or its name have its system and set; else its folder is the system, its name the set."""
-    faults: list[str] = []
-    rows = read_manifest(path, path, faults)
-    notes += [f"{path.name}, {fault}: left out." for fault in faults]
+def _split_name(path: Path) -> tuple[str, dict[str, str]]:
+    """Return the name of a file without its ending, and the system and the set that one of the leaderboard has."""
     stem = path.name.removesuffix(".gz").rpartition(".")[0]
     known = _LEADERBOARD.fullmatch(stem)
-    cells: dict[str, Any] = {"system": path.absolute().parent.name, "set": stem}
-    cells |= known.groupdict() if known else {}
+    return stem, known.groupdict() if known else {}
+
+
+def _read_file(path: Path, label: str, notes: list[str]) -> pd.DataFrame:
+    """Read a file: its texts, and what else of predictions it has."""
+    lines: list[str] = []
+    rows = read_manifest(path, label, lines)
+    notes += [f"{label}, {line}: left out." for line in lines]
     by_name = {str(column).strip().casefold(): column for column in reversed(rows.columns)}
     columns = {
         role: next((by_name[name] for name in names if name in by_name), None)
@@ -95,27 +100,28 @@ def _read_file(path: Path, notes: list[str]) -> pd.DataFrame:
     columns["speaker"] = find_usual_columns(rows).get("speaker")
     for role in ("text", "hypothesis"):
         if columns[role] is None:
-            message = f"{path} has no column of the {role}; it takes one called {' or '.join(_NAMES[role])}"
+            message = f"{label} has no column of the {role}; it takes one called {' or '.join(_NAMES[role])}"
             raise InvalidRequestError(message, parameter="source")
-    cells |= {role: rows[name].map(_to_text) for role, name in columns.items() if name is not None}
-    table = pd.DataFrame(cells, index=rows.index)
-    if count := int(table[["system", "set"]].isna().any(axis=1).sum()):
-        notes.append(f"{path.name}, {format_count(count, 'row')} without a system or a set: left out.")
-        table = table.dropna(subset=["system", "set"])
-    table.attrs["is_unnamed"] = known is None and columns["system"] is None
-    return table.assign(hypothesis=table["hypothesis"].fillna(""))  # an empty cell is an empty prediction
+    cells = {role: rows[name].map(_to_text) for role, name in columns.items() if name is not None}
+    table = pd.DataFrame({**_split_name(path)[1], **cells}, index=rows.index)
+    named = table.dropna(subset=table.columns.intersection(["system", "set"]))
+    if count := len(table) - len(named):
+        notes.append(f"{label}, {format_count(count, 'row')} without a system or a set: left out.")
+    if not len(named):
+        raise InvalidRequestError(f"{label} has no rows", parameter="source")
+    return named.assign(hypothesis=named["hypothesis"].fillna(""))  # an empty cell is an empty prediction
 
 
 def _to_text(cell: object) -> str | None:
     return None if is_missing(cell) else str(cell)
 
 
-def _read_report(path: Path) -> pd.DataFrame:
+def _read_report(path: Path, label: str) -> pd.DataFrame:
     """Read a report of recognition; what failed there has no prediction."""
     report = open_report(path)
     rows = report.table
     if not {"system", "recording", "hypothesis"} <= set(rows.columns):
-        message = f"{path} is no report of recognition with several systems"
+        message = f"{label} is no report of recognition with several systems"
         raise InvalidRequestError(message, parameter="source")
     if "condition" in rows.columns:
         rows = rows[rows["condition"] == rows["condition"].iloc[0]]
