@@ -265,4 +265,4 @@ class Sessions(RuleBasedStateMachine):
 
 
 TestSessions = pytest.mark.slow(Sessions.TestCase)
-TestSessions.settings = settings(max_examples=150, stateful_step_count=25, deadline=None)
+TestSessions.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)

@@ -103,52 +103,41 @@ def test_others_may_come_first_before_each_step_of_a_window_that_loops(hibari, s
 
 
 @pytest.mark.parametrize("vad", ["off", "on", "segments"])
-@pytest.mark.parametrize(
-    "sound",
-    [
-        silence(0),
-        silence(0.001),
-        silence(12),
-        (np.random.default_rng(1).standard_normal(160_000) * 0.05).astype(np.float32),
-        (0.3 * np.sin(np.arange(80_000) * 0.17)).astype(np.float32),
-    ],
-    ids=["empty", "short", "silence", "noise", "tone"],
-)
-def test_where_nobody_speaks_there_is_no_text(sound, vad, whisper):
-    heard = whisper.recognize(sound, RecognitionOptions(vad=vad))
-    assert (heard.text, heard.confidence, heard.segments) == ("", 0.0, ())
-    assert whisper.recognize(sound, RecognitionOptions(language="zh", vad=vad)).language == "zh"
+def test_where_nobody_speaks_there_is_no_text(vad, whisper):
+    noise = (np.random.default_rng(1).standard_normal(160_000) * 0.05).astype(np.float32)
+    tone = (0.3 * np.sin(np.arange(80_000) * 0.17)).astype(np.float32)
+    for sound in (silence(0), silence(0.001), silence(12), noise, tone):
+        heard = whisper.recognize(sound, RecognitionOptions(vad=vad))
+        assert (heard.text, heard.confidence, heard.segments) == ("", 0.0, ()), len(sound)
+    assert whisper.recognize(silence(1), RecognitionOptions(language="zh", vad=vad)).language == "zh"
 
 
 def test_silence_around_and_between_speech_adds_nothing(two, whisper, error_rate):
-    sound = np.concatenate([silence(8), two[0], silence(15), two[1], silence(8)])
-    for vad in ("off", "on"):
-        heard = whisper.recognize(sound, RecognitionOptions(vad=vad))
-        assert error_rate(FIRST + SECOND, heard.text) < 0.06, heard.text
+    sound = np.concatenate([silence(4), two[0], silence(12), two[1], silence(4)])
+    heard = whisper.recognize(sound, RecognitionOptions(vad="off"))
+    assert error_rate(FIRST + SECOND, heard.text) < 0.06, heard.text
 
 
 def test_soft_speech_is_heard(two, whisper, error_rate):
-    heard = whisper.recognize(two[0] * 0.01, RecognitionOptions(language="en"))
+    heard = whisper.recognize(np.concatenate([silence(3), two[0] * 0.01]), RecognitionOptions(vad="on"))
     assert error_rate(FIRST, heard.text) < 0.1, heard.text
 
 
-@pytest.mark.parametrize(("gap", "count"), [(0.25, 1), (0.7, 2)])
-def test_080_081_a_gap_splits_if_it_is_long_enough(gap, count, two, whisper, error_rate):
-    sound = np.concatenate([silence(3), two[0], silence(gap), two[1], silence(2)])
+def test_080_081_a_gap_splits_if_it_is_long_enough(two, whisper, error_rate):
+    first, second = two
+    sound = np.concatenate([silence(3), first, silence(0.25), second, silence(0.7), first, silence(2)])
     duration = len(sound) / 16_000
     heard = whisper.recognize(sound, RecognitionOptions(vad="segments"))
-    assert len(heard.segments) == count
-    first, last = heard.segments[0], heard.segments[-1]
+    joined, last = heard.segments
     # Speech begins at 3 s: 1500 ms of pre-roll. It ends 2 s before the end: speech_pad_ms and segment_padding.
-    assert first.start == pytest.approx(1.5, abs=0.15)
+    assert joined.start == pytest.approx(1.5, abs=0.15)
     assert last.end == pytest.approx(duration - 2 + 0.3, abs=0.2)
-    assert heard.text == " ".join(segment.text for segment in heard.segments)
-    if count == 2:
-        middle = 3 + len(two[0]) / 16_000 + gap / 2
-        assert first.end <= middle + 0.1
-        assert last.start >= middle - 0.1
-        assert error_rate(FIRST, first.text) < 0.06
-        assert error_rate(SECOND, last.text) < 0.06
+    middle = duration - 2 - len(first) / 16_000 - 0.35
+    assert joined.end <= middle + 0.1
+    assert last.start >= middle - 0.1
+    assert error_rate(FIRST + SECOND, joined.text) < 0.06
+    assert error_rate(FIRST, last.text) < 0.06
+    assert heard.text == f"{joined.text} {last.text}"
 
 
 def test_079_segments_stay_orderly_at_the_bounds(two, whisper):
@@ -186,13 +175,12 @@ LONG = [
     "The river was so high that the bridge had to be closed.",
     "She wrote a long letter to the editor of the newspaper.",
     "After dinner they walked along the beach and looked at the stars.",
-    "The new library has many books about birds.",
 ]
 
 
 def test_more_than_a_window_is_recognized_whole_and_split_where_it_pauses(hibari, say, whisper, error_rate):
     sound = np.concatenate([part for text in LONG for part in (say(hibari, text, "heart"), silence(0.8))])
-    assert len(sound) / 16_000 > 32
+    assert len(sound) / 16_000 > 30.5
     timed = whisper.recognize(sound, RecognitionOptions(vad="segments"))
     assert error_rate("".join(LONG), timed.text) < 0.06, timed.text
     assert len(timed.segments) == len(LONG)
@@ -218,33 +206,27 @@ def test_the_same_recording_gives_the_same_result(first_heard, two, whisper):
     assert whisper.recognize(two[0], RecognitionOptions(vad="segments")) == first_heard[0]
 
 
-def test_options_reach_the_decoder(two, whisper, error_rate):
-    options = RecognitionOptions(
-        language="en", hotwords=("train", "city"), temperature=0.3, repetition_penalty=1.2, top_p=0.1
-    )
-    assert error_rate(FIRST, whisper.recognize(two[0], options).text) < 0.5
-
-
-def test_hotwords_bring_rare_names(hibari, say, whisper):
+def test_hotwords_bring_rare_names_with_other_options(hibari, say, whisper):
     sound = say(hibari, "The engineers of Kayraline met in Worbleton.", "heart")
-    hinted = whisper.recognize(sound, RecognitionOptions(language="en", hotwords=("Kayraline", "Worbleton")))
+    options = {"temperature": 0.3, "repetition_penalty": 1.2, "top_p": 0.1}
+    names = ("Kayraline", "Worbleton")
+    hinted = whisper.recognize(sound, RecognitionOptions(language="en", hotwords=names, **options))
     assert "Worbleton" in hinted.text or "Kayraline" in hinted.text, hinted.text
 
 
-@pytest.mark.parametrize(
-    ("option", "text"),
-    [({"language": "tlh"}, "choose one of: ja, en, zh, .* more"), ({"vad": "x"}, "vad='x'")],
-)
-def test_impossible_options_are_refused(option, text, whisper):
-    with pytest.raises(EngineError, match=text):
-        whisper.recognize(silence(1), RecognitionOptions(**option))
-
-
-def test_samples_of_another_shape_are_refused(whisper):
-    with pytest.raises(EngineError, match=r"shape \(2, 100\)"):
-        whisper.recognize(np.zeros((2, 100), dtype=np.float32), RecognitionOptions())
-    with pytest.raises(EngineError, match="not numbers"):
-        whisper.recognize(np.full(16_000, np.nan, dtype=np.float32), RecognitionOptions())
+def test_impossible_options_and_samples_are_refused(whisper):
+    for option, text in (
+        ({"language": "tlh"}, "choose one of: ja, en, zh, .* more"),
+        ({"vad": "x"}, "vad='x'"),
+    ):
+        with pytest.raises(EngineError, match=text):
+            whisper.recognize(silence(1), RecognitionOptions(**option))
+    for samples, text in (
+        (np.zeros((2, 100), dtype=np.float32), r"shape \(2, 100\)"),
+        (np.full(16_000, np.nan, dtype=np.float32), "not numbers"),
+    ):
+        with pytest.raises(EngineError, match=text):
+            whisper.recognize(samples, RecognitionOptions())
 
 
 def test_a_folder_that_is_no_model_is_refused_with_what_it_lacks(tmp_path):
@@ -254,16 +236,16 @@ def test_a_folder_that_is_no_model_is_refused_with_what_it_lacks(tmp_path):
 
 
 def test_languages_that_change_within_a_recording_are_both_heard(openjtalk, say, two, walk, whisper):
-    english, later = two
+    english, _ = two
     heard = whisper.recognize(np.concatenate([english, silence(0.4), walk]), RecognitionOptions())
     assert "first train" in heard.text.lower(), heard.text
     assert "公園" in heard.text, heard.text
     # With hardly a pause between them, pieces hold both languages, and lose one: the whole is kept then.
-    said = [walk, english, say(openjtalk, "会議の資料を明日までに送ってください。", "mei"), later]
+    said = [walk, english, say(openjtalk, "会議の資料を明日までに送ってください。", "mei")]
     heard = whisper.recognize(
         np.concatenate([part for one in said for part in (one, silence(0.1))]), RecognitionOptions()
     )
-    assert all(word in heard.text for word in ("公園", "train", "会議", "lunch")), heard.text
+    assert all(word in heard.text for word in ("公園", "train", "会議")), heard.text
 
 
 def test_another_language_after_a_pause_is_recognized_too(human_speech, whisper, error_rate):
@@ -282,27 +264,21 @@ def test_the_other_languages_of_the_model_are_served_if_they_are_named(whisper):
     assert {"de", "fr", "ko"} < set(whisper.languages)
 
 
-@pytest.mark.parametrize(
-    ("text", "repeats"),
-    [
-        ("", False),
-        ("The train is late again. Please bring your own lunch.", False),
-        ("はい、はい、はい。わかりました。", False),
-        ("It cost 1,000,000 yen, no, 10,000,000.", False),
-        ("Come on, I'm, I'm, I'm, I'm, I'm, I'm...", True),
-        ("8-0-0-0-0-0-0-0-0-0", True),
-        (
-            "会議は三時に始まります。会議は三時に始まります。会議は三時に始まります。会議は三時に始まります。",
-            True,
-        ),
-        ("so I said that it was fine. So I said that it was fine, so I said that it was fine", True),
-        (
-            "ああああああああああああああああああああああああああああああああああああああああああああ" * 3,
-            True,
-        ),
-    ],
-)
-def test_what_counts_as_saying_the_same_again(text, repeats):
+def test_what_counts_as_saying_the_same_again():
     from speechlab.engines._recognition.decoding import has_repetition
 
-    assert has_repetition(text) == repeats
+    for text in (
+        "",
+        "The train is late again. Please bring your own lunch.",
+        "はい、はい、はい。わかりました。",
+        "It cost 1,000,000 yen, no, 10,000,000.",
+    ):
+        assert not has_repetition(text), text
+    for text in (
+        "Come on, I'm, I'm, I'm, I'm, I'm, I'm...",
+        "8-0-0-0-0-0-0-0-0-0",
+        "会議は三時に始まります。" * 4,
+        "so I said that it was fine. So I said that it was fine, so I said that it was fine",
+        "あ" * 130,
+    ):
+        assert has_repetition(text), text

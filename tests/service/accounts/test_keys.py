@@ -390,7 +390,7 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
     assert key not in listed
     assert "Anna [b]" in listed
     config = ServiceConfig(port=0, data_dir=tmp_path, recognizer="", translator="")
-    with run_service(config, process=True) as service:
+    with run_service(config) as service:
         http = Http(service.base_url, key)
         assert http.request("GET", "/tts/voices").status == 200
         assert http.recognize(b"").status == 404

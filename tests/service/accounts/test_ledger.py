@@ -88,7 +88,7 @@ def test_a_journal_that_broke_off_gives_its_whole_rows(stage, tmp_path):
 def test_usage_that_is_lost_is_said_and_has_a_status_of_its_own(tmp_path):
     folder = tmp_path / "data"
     command = [sys.executable, "-m", "speechlab.service", "--port", "0", "--data-dir", str(folder)]
-    command += ["--recognizer=", "--translator="]
+    command += ["--recognizer=", "--translator=", "--set", "read_workers=0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
         try:
             ready = json.loads(child.stdout.readline().partition(" ")[2])

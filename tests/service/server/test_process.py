@@ -81,18 +81,21 @@ def get(url: str, key: str) -> int:
 
 
 @pytest.mark.slow
-def test_one_line_when_ready_and_a_clean_end(start):
-    process = start("--port", "0")
+def test_one_line_when_ready_and_a_clean_end_when_no_user_comes(start, tmp_path):
+    process = start("--port", "0", "--users-dir", str(tmp_path), "--idle-exit-s", "1.5")
     fields = process.ready()
     assert set(fields) == {"base_url", "ws_base_url", "api_key"}
     assert fields["base_url"].replace("http", "ws") == fields["ws_base_url"]
     assert get(fields["base_url"] + "/tts/voices", fields["api_key"]) == 200
-    process.child.send_signal(signal.SIGTERM)
     code, out, err = process.end()
     assert (code, out) == (0, "")
     assert fields["api_key"] not in err
-    events = [json.loads(line) for line in err.splitlines()]
-    assert [event["event"] for event in events] == ["ready", "request", "stopped"]
+    events = [json.loads(line)["event"] for line in err.splitlines()]
+    assert [event for event in events if event in {"ready", "request", "stopped"}] == [
+        "ready",
+        "request",
+        "stopped",
+    ]
 
 
 @pytest.mark.slow
@@ -117,41 +120,26 @@ def test_a_given_key_is_not_repeated_and_shows_nowhere_and_unknown_settings_are_
     assert json.loads(err.splitlines()[-1])["event"] == "stopped"
 
 
-@pytest.mark.slow
-def test_a_taken_port_is_said_plainly(start):
+def test_what_cannot_start_says_why_and_ends_with_2(capsys, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        code, out, err = start("--port", str(port)).end()
-    assert (code, out) == (2, "")
-    assert f"port {port} on 127.0.0.1 is in use" in err
-    assert "--port" in err
-    assert "Traceback" not in err
-
-
-@pytest.mark.slow
-def test_what_cannot_start_says_why_and_exits_2(start):
-    code, out, err = start("--port", "0", "--recognizer", "nobody").end()
-    assert (code, out) == (2, "")
-    assert "nobody" in err
-    assert "Traceback" not in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--host", "0.0.0.0"], "SPEECHLAB_SERVICE_API_KEY"),
-        (["--api-key", "hunter22-hunter22"], "sl"),
-        (["--config", "/no/such/file.toml"], "/no/such/file.toml"),
-        (["--engine", "nonsense"], "--engine"),
-        (["--tts-text-limit", "0"], "tts_text_limit"),
-    ],
-)
-def test_settings_that_cannot_be_are_said_before_the_start(arguments, said, capsys):
-    assert main(["--port", "0", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert said in err
-    assert "hunter22" not in err
+        port = str(taken.getsockname()[1])
+        for arguments, words in (
+            (["--port", port], (f"port {port} on 127.0.0.1 is in use", "--port")),
+            (["--recognizer", "nobody"], ("nobody",)),
+            (["--host", "0.0.0.0"], ("SPEECHLAB_SERVICE_API_KEY",)),
+            # Whoever comes through a proxy is a stranger.
+            (["--host", f"unix:{tmp_path}/other.sock"], ("a key of yours is needed",)),
+            (["--api-key", "hunter22-hunter22"], ("sl",)),
+            (["--config", "/no/such/file.toml"], ("/no/such/file.toml",)),
+            (["--engine", "nonsense"], ("--engine",)),
+            (["--tts-text-limit", "0"], ("tts_text_limit",)),
+        ):
+            assert main(["--port", "0", *arguments]) == 2, arguments
+            out, err = capsys.readouterr()
+            assert out == ""
+            assert all(word in err for word in words), err
+            assert "hunter22" not in err
+            assert "Traceback" not in err
 
 
 def test_a_key_can_be_made(capsys):
@@ -191,13 +179,6 @@ def test_it_stops_when_its_users_are_gone_even_by_sigkill(start, tmp_path):
             holder.kill()
             holder.wait()
             holder.stdout.close()
-
-
-@pytest.mark.slow
-def test_it_stops_when_no_user_ever_comes(start, tmp_path):
-    process = start("--port", "0", "--users-dir", str(tmp_path), "--idle-exit-s", "1")
-    process.ready()
-    assert process.end()[0] == 0
 
 
 def test_a_young_lock_file_belongs_to_somebody_who_is_about_to_take_it(tmp_path):
@@ -265,7 +246,7 @@ def test_a_model_cache_that_cannot_be_used_is_said_plainly(start, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_socket_for_a_proxy(start, tmp_path):
+def test_a_socket_for_a_proxy(start, tmp_path, capsys):
     path = tmp_path / "service.sock"
     arguments = ("--host", f"unix:{path}", "--recognizer=", "--translator=")
     process = start(*arguments, SPEECHLAB_SERVICE_API_KEY=KEY)
@@ -277,16 +258,12 @@ def test_a_socket_for_a_proxy(start, tmp_path):
             head = f"GET /tts/voices HTTP/1.1\r\nHost: speech.example\r\nAuthorization: Bearer {KEY}\r\n"
             connection.sendall(f"{head}Connection: close\r\n\r\n".encode())
             assert read_all(connection).startswith(b"HTTP/1.1 200 ")
-    second = start(*arguments, SPEECHLAB_SERVICE_API_KEY=KEY)
-    status, _, said = second.end()
-    assert (status, "another service listens on" in said) == (2, True)
+    assert main([*arguments, "--api-key", KEY]) == 2
+    assert "another service listens on" in capsys.readouterr().err
     # One that was killed leaves its socket, and the next start takes it over.
     process.child.kill()
     process.child.wait()
     assert start(*arguments, SPEECHLAB_SERVICE_API_KEY=KEY).ready()
-    # Whoever comes through a proxy is a stranger.
-    status, _, said = start("--host", f"unix:{tmp_path}/other.sock").end()
-    assert (status, "a key of yours is needed" in said) == (2, True)
 
 
 def test_the_progress_of_downloads_is_a_line_now_and_then(capsys):
