@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +11,7 @@ import speechlab as sl
 from speechlab import batch
 from speechlab.audio import AudioClip, FileSegment, concatenate
 from speechlab.client import Client
-from speechlab.errors import AuthenticationError, InvalidRequestError, StoreError
+from speechlab.errors import AuthenticationError, InvalidRequestError
 from support.forked import script
 from support.stores import kept
 
@@ -63,46 +61,6 @@ def test_rows_come_back_in_order_with_their_index_and_types(lab, store, heart):
     assert dtypes["sample_rate"] == dtypes["attempts"] == dtypes["http_status"] == "Int64"
     assert dtypes["duration_s"] == dtypes["latency_s"] == "float64"
     assert all(isinstance(said[name].dtype, pd.StringDtype) for name in ("audio", "error", "key"))
-
-
-def test_an_empty_table_keeps_its_types(lab, store, heart):
-    full = says(pd.DataFrame({"text": ["One."], "voice": heart}), lab, store)
-    empty = says(
-        pd.DataFrame({"text": pd.Series([], dtype="str"), "voice": pd.Series([], dtype="str")}), lab, store
-    )
-    assert len(empty) == 0
-    new = [name for name in full.columns if name not in {"text", "voice", "error_type"}]
-    assert empty.dtypes[new].equals(full.dtypes[new])
-
-
-def test_a_second_run_asks_nothing(lab, store, heart):
-    frame = pd.DataFrame({"text": ["Once is enough.", "Twice is more."], "voice": heart})
-    first = says(frame, lab, store)
-    again = says(frame, lab, store)
-    assert again["status"].tolist() == ["cached", "cached"]
-    assert again["attempts"].tolist() == [0, 0]
-    same = ["audio", "duration_s", "sample_rate", "key"]
-    pd.testing.assert_frame_equal(first[same], again[same])
-    changed = says(frame.assign(text=["Once is enough.", "Twice is plenty."]), lab, store)
-    assert changed["status"].tolist() == ["cached", "ok"]
-    assert says(frame, lab, store, repeat=1)["status"].tolist() == ["ok", "ok"]
-
-
-@pytest.mark.parametrize("change", [{"format": "wav"}, {"sample_rate": 16000}, {"temperature": 0.25}])
-def test_each_parameter_is_another_question(lab, store, heart, change):
-    frame = pd.DataFrame({"text": ["Another question."], "voice": heart})
-    says(frame, lab, store)
-    assert says(frame, lab, store, **change)["status"].tolist() == ["ok"]
-
-
-def test_failures_are_asked_again(lab, tmp_path, store, heart):
-    frame = pd.DataFrame(
-        {"text": ["Hello.", "Hello again."], "voice": [heart, "00000000-0000-0000-0000-000000000000"]}
-    )
-    said = says(frame, lab, store)
-    assert said["status"].tolist() == ["ok", "error"]
-    assert "fits no voice" in said["error"].iloc[1]
-    assert says(frame, lab, store)["status"].tolist() == ["cached", "error"]
 
 
 def test_columns_are_checked_before_any_call(lab, store, heart):
@@ -165,26 +123,6 @@ def test_segments_of_files_are_recordings(store, tmp_path):
     assert again["status"].tolist() == ["cached", "cached"]
 
 
-def test_options_of_recognition_are_checked_first_and_change_the_key(lab, store, heart, tmp_path):
-    path = lab.synthesize("Two words. And three more words.", voice=heart).save(tmp_path / "a.wav")
-    frame = pd.DataFrame({"audio": [str(path)]})
-    with pytest.raises(InvalidRequestError, match="temperature"):
-        batch.transcribe(frame, lab, temperature=7.0, store=store, progress=False)
-    keys = [
-        batch.plan_transcription(frame, lab, language="en", store=store, **options).rows[0]
-        for options in ({}, {"hotwords": ["words"]}, {"vad": "on"}, {"vad": "segments"})
-    ]
-    assert len(set(keys)) == 4
-
-
-def test_languages_by_row(lab, store, heart, tmp_path):
-    path = lab.synthesize("Good morning.", voice=heart).save(tmp_path / "a.wav")
-    frame = pd.DataFrame({"audio": [str(path)] * 2, "language": ["en", "xx"]})
-    heard = batch.transcribe(frame, lab, language="language", store=store, progress=False)
-    assert heard["status"].tolist() == ["ok", "error"]
-    assert "language 'xx'" in heard["error"].iloc[1]
-
-
 def test_translations(lab, store):
     frame = pd.DataFrame({"text": ["Good morning.", "   "], "to": ["ja", "ja"]})
     done = batch.translate(frame, lab, source_lang="en", target_lang="to", store=store, progress=False)
@@ -194,15 +132,6 @@ def test_translations(lab, store):
     assert done["model"].iloc[0].count("/") == 1
 
 
-def test_the_accessor_is_the_same(lab, store, heart):
-    frame = pd.DataFrame({"text": ["One."], "voice": heart})
-    assert frame.speech.synthesize(lab, store=store, progress=False)["status"].tolist() == ["ok"]
-    heard = frame.assign(audio=[AudioClip(np.zeros(16000, np.float32), 16000)]).speech.transcribe(
-        lab, store=store, progress=False
-    )
-    assert heard["hypothesis"].tolist() == [""]
-
-
 def test_a_refused_key_stops_the_run(live_service, lab, store, heart):
     with Client(base_url=live_service.base_url, api_key="sl:wrong") as stranger:
         with pytest.raises(AuthenticationError, match="Invalid token"):
@@ -210,13 +139,6 @@ def test_a_refused_key_stops_the_run(live_service, lab, store, heart):
         frame = pd.DataFrame({"text": list("abcdefgh")})
         with pytest.raises(AuthenticationError):
             batch.translate(frame, stranger, source_lang="en", target_lang="ja", store=store, progress=False)
-
-
-def test_progress_is_told(lab, store, heart):
-    told = []
-    frame = pd.DataFrame({"text": ["One.", "Two.", "Two."], "voice": heart})
-    batch.synthesize(frame, lab, store=store, progress=lambda done, total: told.append((done, total)))
-    assert told == [(0, 2), (1, 2), (2, 2)]
 
 
 FULL = """
@@ -247,9 +169,3 @@ def test_a_full_disk_stops_with_words_and_keeps_what_was_done(live_service, hear
     first, last = done.stdout.splitlines()[-2:]
     assert "no space left" in first
     assert last == "['cached']"
-
-
-def test_a_store_that_cannot_be(lab, heart, tmp_path):
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(StoreError):
-        says(pd.DataFrame({"text": ["a"], "voice": heart}), lab, Path(tmp_path / "file" / "store"))

@@ -79,12 +79,6 @@ def test_engines_are_of_a_new_client():
         lab.with_options(engines=QUICK)
 
 
-@pytest.mark.engines
-def test_an_option_that_an_engine_does_not_have_is_told():
-    with pytest.raises(ServiceStartError, match="'whisper' cannot be made with"):
-        connect(engines={"whisper": {"beams": 1}})
-
-
 SMALL = "Systran/faster-whisper-small"
 
 

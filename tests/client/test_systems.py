@@ -71,8 +71,8 @@ def test_a_rate_is_made_for_the_function(tmp_path):
 
 @pytest.mark.slow
 def test_texts_and_sounds_beyond_the_contract(mine):
-    long = "word " * 4_000
-    assert mine.synthesize(long, voice="anna").duration_s == pytest.approx(0.4 * 4_000)
+    long = "word " * 2_001
+    assert mine.synthesize(long, voice="anna").duration_s == pytest.approx(0.4 * 2_001)
     translation = mine.translate(long, source_lang="sw", target_lang="cy")
     assert translation.text.startswith("cy:word cy:word")
     assert translation.model == "mine"
@@ -577,31 +577,6 @@ def test_files_in_pieces_are_streamed_as_they_come():
         lab = sl.system("both", synthesize=lambda text, pieces=pieces: iter(pieces), version="1")
         with lab, told, lab.stream_speech("a", voice="default", format="mp3") as stream:
             stream.collect()
-
-
-@pytest.mark.slow
-def test_a_study_of_two_functions(tmp_path):
-    texts = [f"word number {n}" for n in range(30)]
-    clips = [sl.AudioClip(np.full(800, 0.01 * (n + 1), np.float32), RATE) for n in range(30)]
-
-    def right(clip, language=None):
-        return texts[round(clip.peak * 100) - 1]
-
-    def wrong(clip, language=None):
-        return right(clip).replace("number", "member")
-
-    table = pd.DataFrame({"audio": clips, "text": texts, "language": "en"})
-    how = {"store": tmp_path, "progress": False}
-    with (
-        sl.system("right", transcribe=right, version="1") as a,
-        sl.system("wrong", transcribe=wrong, version="1") as b,
-    ):
-        report = evaluate.recognition({"right": a, "wrong": b}, table, speed=3, **how)
-        again = evaluate.recognition({"right": a, "wrong": b}, table, **how)
-    assert report.summary.set_index("system")["wer"].round(3).to_dict() == {"right": 0.0, "wrong": 0.333}
-    assert "right" in report.answer
-    assert set(report.speed["system"]) == {"right", "wrong"}
-    assert not again.table["status"].eq("error").any()
 
 
 def test_voices_of_any_language_speak_in_studies_and_in_the_explorer(tmp_path):

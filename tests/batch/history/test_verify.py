@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
@@ -70,12 +69,6 @@ def test_a_fresh_run_and_its_repetition_have_one_digest(speaker, store):
     assert one.verify().problems == ()
     assert other.verify().problems == ()
     assert one.manifest["output_sha256"] == other.manifest["output_sha256"]
-
-
-def test_results_that_differ_from_the_digest_are_told(speaker, store):
-    run = batch.load(hear(speaker, store, sound(2)), store)
-    store.save_run(replace(run.record, manifest={**run.manifest, "output_sha256": "0" * 64}))
-    assert "differ from the recorded digest" in batch.load(run.id, store).verify().problems[0]
 
 
 def test_a_store_that_was_moved_has_its_sound_in_its_tables(speaker, tmp_path):

@@ -48,13 +48,15 @@ def files(tmp_path):
 @pytest.mark.slow
 def test_files_of_every_kind(files, reverser, tmp_path):
     keys = set()
-    for path in sorted(files.iterdir()):
-        for source, rows in ((path, 2), (str(path), 100)):
-            table = translated(source, reverser, tmp_path, chunk_rows=rows, progress=False)
-            assert table["translation"].tolist() == TURNED, path
-            assert table["n"].tolist() == [1, 2, 3], path
-            assert table.index.tolist() == [0, 1, 2], path
-            keys.add(tuple(table["key"]))
+    for number, path in enumerate(sorted(files.iterdir())):
+        source, rows = (str(path), 100) if number % 2 else (path, 2)
+        table = translated(source, reverser, tmp_path, chunk_rows=rows, progress=False)
+        assert table["translation"].tolist() == TURNED, path
+        assert table["n"].tolist() == [1, 2, 3], path
+        assert table.index.tolist() == [0, 1, 2], path
+        keys.add(tuple(table["key"]))
+        with pytest.raises(InvalidRequestError, match="'gone'; it has 'text', 'to'"):
+            batch.plan_translation(path, reverser, target_lang=batch.Column("gone"), source_lang="en")
     assert len(keys) == 1
 
 

@@ -113,7 +113,7 @@ def test_after_an_outage_as_many_are_under_way_as_before(tmp_path):
 @pytest.mark.slow
 def test_random_failures_cost_no_row(tmp_path):
     chance = random.Random(3)
-    table, service = run(lambda _: no(503) if chance.random() < 0.25 else Hostile.OK, tmp_path / "a", 600)
+    table, service = run(lambda _: no(503) if chance.random() < 0.25 else Hostile.OK, tmp_path / "a", 300)
     every_row_once(table, service)
 
 
@@ -150,7 +150,7 @@ def test_what_the_service_asked_for_is_told_when_it_is_given_up(tmp_path, status
 def test_what_a_concurrency_says_counts(tmp_path):
     service = Hostile(lambda _: Hostile.OK, delay_s=0.2)
     with Wire(service.answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}") as lab:
-        batch.translate(texts(400), lab, **quiet(tmp_path / "a", concurrency=40))
+        batch.translate(texts(200), lab, **quiet(tmp_path / "a", concurrency=40))
         assert 30 < service.most <= 40
         service.most = 0
         batch.translate(texts(60), lab, **quiet(tmp_path / "b", concurrency=2))

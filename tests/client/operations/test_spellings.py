@@ -104,3 +104,19 @@ def test_a_path_may_begin_with_the_home_folder(server, lab, http, clip, tmp_path
     for source in (frame, "~/rows.csv"):
         table = sl.batch.transcribe(source, lab, store=tmp_path / "store")
         assert list(table["hypothesis"]) == ["Hello"]
+
+
+def test_a_voice_is_found_by_the_name_that_its_description_ends_with():
+    """Even where other descriptions contain it."""
+    said = (
+        "Kokoro, American (kokoro: af_heart)",
+        "hibari, very fast (hibari: heart)",
+        "Calm and warm",
+        "Calm, bright",
+    )
+    voices = VoiceCatalogue([Voice(id=str(number), description=text) for number, text in enumerate(said, 1)])
+    names = {"heart": "2", "AF_Heart": "1", "hibari: heart": "2", "fast": "2", "warm": "3", "4": "4"}
+    assert {name: voices[name].id for name in names} == names
+    for name in ("calm", "nobody", "", " "):
+        with pytest.raises(InvalidRequestError, match="fits"):
+            voices[name]

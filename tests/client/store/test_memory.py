@@ -107,28 +107,6 @@ def test_what_was_asked_is_answered_from_the_store_and_replayed_without_a_networ
         assert not path.is_file() or http.KEY.encode() not in path.read_bytes()
 
 
-def test_keys_are_those_of_batches(service, store, http, wav):
-    with Client(service.base_url, store=store) as lab:
-        work(lab, http.VOICE_ID, wav)
-    kept = Store(store)
-    spoken = {
-        "voice_id": http.VOICE_ID,
-        "text": "あ",
-        "format": "wav",
-        "sample_rate": 24000,
-        "temperature": None,
-    }
-    found = kept.get(compute_request_key("synthesize", spoken, service=SERVICE))
-    assert found.files["audio"].read_bytes() == wav
-    assert set(found.response) == {"duration_s", "sample_rate", "processing_s"}
-    (_, asked), *_ = kept.newest("transcribe", 2)
-    assert asked["audio"] == hashlib.sha256(wav).hexdigest()
-    assert "session_id" not in asked
-    heard = kept.get(compute_request_key("transcribe", asked, service=SERVICE)).response
-    assert (heard["text"], heard["processing_s"]) == ("あ", 0.0125)
-    kept.close()
-
-
 def test_results_that_a_batch_kept_are_answers(store, http, wav):
     kept = Store(store)
     kept.put("v", operation="voices", request={"base_url": "http://x"}, response={"service": SERVICE})

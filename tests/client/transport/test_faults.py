@@ -99,46 +99,38 @@ def test_messages_of_errors_are_for_people(server, lab, http):
     assert http.KEY not in repr(vars(caught.value))
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-@pytest.mark.parametrize(
-    ("location", "told"),
-    [
-        (
-            "https://new.example:8443/v2/translate/",
-            " to 'https://new.example:8443/v2/translate/', and redirections",
-        ),
-        (f"https://new.example/{KEY}", " to 'https://new.example/***', and"),
-        ("https://new.example/v2?token=s3cret", " to 'https://new.example', and"),
-        ("https://me:s3cret@new.example/v2", " to 'https://new.example', and"),
-        ("/v2/translate/", " to '/v2/translate/', and"),
-        ("/v2?token=s3cret", ", and redirections are not followed; set base_url"),
-        ("http://[s3cret", ", and redirections are not followed; set base_url"),
-    ],
-)
-def test_a_redirection_says_where_to(server, lab, http, status, location, told):
-    server.script(http.reply(status, b"moved", "text/plain", Location=location))
-    with pytest.raises(APIError, match=rf"HTTP {status}: moved; the service redirects") as caught:
-        translate(lab)
-    assert f"the service redirects{told}" in str(caught.value)
-    assert "s3cret" not in str(caught.value)
-    assert len(server.requests) == 1
+def test_a_redirection_says_where_to(server, lab, http):
+    new = "https://new.example"
+    for status, location, told in (
+        (301, f"{new}:8443/v2/translate/", f" to '{new}:8443/v2/translate/', and redirections"),
+        (302, f"{new}/{KEY}", f" to '{new}/***', and"),
+        (307, f"{new}/v2?token=s3cret", f" to '{new}', and"),
+        (308, "https://me:s3cret@new.example/v2", f" to '{new}', and"),
+        (301, "/v2/translate/", " to '/v2/translate/', and"),
+        (302, "/v2?token=s3cret", ", and redirections are not followed; set base_url"),
+        (307, "http://[s3cret", ", and redirections are not followed; set base_url"),
+    ):
+        server.script(http.reply(status, b"moved", "text/plain", Location=location))
+        with pytest.raises(APIError, match=rf"HTTP {status}: moved; the service redirects") as caught:
+            translate(lab)
+        assert f"the service redirects{told}" in str(caught.value)
+        assert "s3cret" not in str(caught.value)
+        assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 422])
-def test_014_what_cannot_get_better_is_not_repeated(server, lab, http, status):
-    server.script(http.reply(status, {"error": "no"}))
-    with pytest.raises(APIError):
-        translate(lab)
-    assert len(server.requests) == 1
+def test_014_what_cannot_get_better_is_not_repeated(server, lab, http):
+    for status in (400, 401, 403, 404, 413, 422):
+        server.script(http.reply(status, {"error": "no"}))
+        with pytest.raises(APIError):
+            translate(lab)
+        assert len(server.requests) == 1, status
 
 
-@pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 520, 524, 529])
-def test_what_can_get_better_is_repeated(server, lab, http, status):
-    server.script(http.reply(status), http.reply(status, b"<html>"), http.reply(body=TRANSLATED))
-    result = translate(lab)
-    assert result.text == "Hello"
-    assert result.timing.attempts == 3
-    assert len(server.requests) == 3
+def test_what_can_get_better_is_repeated(server, lab, http):
+    for status in (408, 425, 429, 500, 502, 503, 504, 520, 524, 529):
+        server.script(http.reply(status), http.reply(status, b"<html>"), http.reply(body=TRANSLATED))
+        result = translate(lab)
+        assert (result.text, result.timing.attempts, len(server.requests)) == ("Hello", 3, 3), status
 
 
 def test_a_500_that_says_why_and_that_it_will_stay_is_not_repeated(server, lab, http):
@@ -259,12 +251,12 @@ def test_an_error_body_that_is_cut_is_read_as_far_as_it_came(server, lab, http):
         translate(lab)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>login</html>", b"[]", b'{"choices": []}', b"\xff", b"{"])
-def test_a_success_that_makes_no_sense(server, lab, http, wav, body):
-    server.script(http.reply(body=body))
-    for ask in (lambda: translate(lab), lambda: lab.transcribe(wav)):
-        with pytest.raises(ContractError):
-            ask()
+def test_a_success_that_makes_no_sense(server, lab, http, wav):
+    for body in (b"", b"<html>login</html>", b"[]", b'{"choices": []}', b"\xff", b"{"):
+        server.script(http.reply(body=body))
+        for ask in (lambda: translate(lab), lambda: lab.transcribe(wav)):
+            with pytest.raises(ContractError):
+                ask()
 
 
 def test_bytes_that_are_not_http(server, lab):
@@ -280,12 +272,12 @@ def test_retry_after_is_kept(server, lab, http, clock, seconds):
     assert float(seconds) <= sum(clock.slept) < float(seconds) + 0.3
 
 
-@pytest.mark.parametrize("status", [429, 503])
-@pytest.mark.parametrize("asked", ["0", "-5", "Wed, 21 Oct 2015 07:28:00 GMT"])
-def test_a_wait_that_is_over_is_no_leave_to_ask_at_once(server, lab, http, clock, status, asked):
-    server.script(*[http.reply(status, Retry_After=asked)] * 3, http.reply(body=TRANSLATED))
-    translate(lab)
-    assert sum(clock.slept) > 0.25
+def test_a_wait_that_is_over_is_no_leave_to_ask_at_once(server, lab, http, clock):
+    for status, asked in ((429, "0"), (503, "-5"), (429, "Wed, 21 Oct 2015 07:28:00 GMT")):
+        clock.slept.clear()
+        server.script(*[http.reply(status, Retry_After=asked)] * 3, http.reply(body=TRANSLATED))
+        translate(lab)
+        assert sum(clock.slept) > 0.25, asked
 
 
 def test_whoever_waits_a_minute_waits_for_a_quota_of_a_minute(server, lab, http, clock):

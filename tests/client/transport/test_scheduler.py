@@ -107,8 +107,7 @@ def test_a_quota_by_the_minute_is_waited_for(header):
     assert service.statuses[429] <= (6 if header else 70)
 
 
-@pytest.mark.parametrize("status", [0, None, 502, 503])
-@pytest.mark.parametrize("outage_s", [2.0, 30.0])
+@pytest.mark.parametrize(("status", "outage_s"), [(0, 30.0), (None, 2.0), (502, 2.0), (503, 30.0)])
 def test_an_outage_loses_nothing(status, outage_s):
     service = SimulatedService(down(5.0, 5.0 + outage_s, status))
     run = simulate(service, 600)
@@ -118,11 +117,10 @@ def test_an_outage_loses_nothing(status, outage_s):
     assert max(run.attempts.values()) <= 5  # the probes are of many calls, as each may be billed
 
 
-@pytest.mark.parametrize("status", [0, 502, 503])
-@pytest.mark.parametrize("begin", [0.0, 30.0])
+@pytest.mark.parametrize(("status", "begin"), [(0, 0.0), (502, 30.0)])
 def test_a_service_that_is_gone_for_good_is_given_up(status, begin):
     service = SimulatedService(down(begin, 1e9, status))
-    run = simulate(service, 3000)
+    run = simulate(service, 1300)
     assert begin + 50 < run.took_s < begin + 70
     assert set(run.counts) <= {"ok", "lost"}
     assert run.counts["lost"] == 64  # those that had begun
@@ -133,11 +131,11 @@ def test_a_service_that_is_gone_for_good_is_given_up(status, begin):
     assert patient.took_s < 10
 
 
-@pytest.mark.parametrize("status", [0, 429, 502, 503])
+@pytest.mark.parametrize("status", [0, 502])
 def test_failures_at_random_lose_nothing(status):
     service = SimulatedService(at_random(0.25, status), latency_s=0.05)
-    run = simulate(service, 3000)
-    assert run.counts == {"ok": 3000}
+    run = simulate(service, 1000)
+    assert run.counts == {"ok": 1000}
 
 
 @pytest.mark.parametrize("retry_after", [None, 0.2, 1.0])
@@ -196,18 +194,18 @@ def test_a_storm_takes_little_longer_than_one_that_is_known(storm):
     # who knows the service is refused nothing that can be known, and waits for nothing
     judge, rows, best_s = STORMS[storm]
     took = []
-    for seed in range(5):
+    for seed in range(3):
         service = SimulatedService(judge(), latency_s=0.25, rng=random.Random(seed))
         run = simulate(service, rows, seed=seed)
         assert run.counts == {"ok": rows}
         took.append(run.took_s)
-    assert sorted(took)[2] < 1.15 * best_s
+    assert sorted(took)[1] < 1.15 * best_s
 
 
 @pytest.mark.slow
 def test_refusals_at_random_leave_the_width():
     # refusals are quick and successes slow, so that refusals come many in a row while others are accepted
-    for seed in range(5):
+    for seed in range(3):
         service = SimulatedService(at_random(0.3, 429), latency_s=0.25, rng=random.Random(seed))
         run = simulate(service, 1000, seed=seed)
         assert run.counts == {"ok": 1000}
@@ -258,7 +256,7 @@ def events():
     return st.lists(st.tuples(statuses, st.sampled_from([None, 0.0, 0.3, 3.0, 30.0, 400.0])), max_size=60)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(events(), st.integers(1, 40), st.integers(1, 20), st.booleans(), st.integers(0, 5))
 def test_every_call_ends(script, calls, ceiling, single, seed):
     left = list(script)
@@ -536,7 +534,7 @@ def test_a_storm_of_429_loses_nothing(server, http, retry_after):
 
 
 @pytest.mark.slow
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     st.integers(1, 60),
     st.sampled_from([7.0, 20.0, 60.0]),
