@@ -22,11 +22,7 @@ SPEECH = Path(__file__).parents[3] / "shared" / "speech"
 
 def tone(seconds=1.0, rate=RATE, channels=1):
     mono = 0.4 * np.sin(2 * np.pi * 440 * np.arange(round(seconds * rate)) / rate)
-    return (
-        mono
-        if channels == 1
-        else np.stack([mono * (index + 1) / channels for index in range(channels)], axis=1)
-    )
+    return mono if channels == 1 else np.stack([mono * (n + 1) / channels for n in range(channels)], axis=1)
 
 
 CLIP = AudioClip((tone() * 32768).astype(np.int16), RATE)
@@ -48,10 +44,10 @@ def flac_with_total(total, data=FILES["flac"]):
 PCM = CLIP.encode("pcm")
 
 
-@pytest.mark.parametrize("size", [0, 0xFFFF_FFFF, 0x7FFF_FFFF, 0x7FFF_FFFF - 36, 0xFFFF_FFFF - 36])
-@pytest.mark.parametrize("riff", [0, 36, 0xFFFF_FFFF, 0x7FFF_FFFF])
-def test_streamed_wav_is_read_to_its_end(size, riff):
-    assert decode(wav(riff, size, PCM)) == CLIP
+def test_streamed_wav_is_read_to_its_end():
+    for size in (0, 0xFFFF_FFFF, 0x7FFF_FFFF, 0x7FFF_FFFF - 36, 0xFFFF_FFFF - 36):
+        for riff in (0, 36, 0xFFFF_FFFF, 0x7FFF_FFFF):
+            assert decode(wav(riff, size, PCM)) == CLIP
 
 
 @given(
@@ -153,8 +149,8 @@ def test_mp3_behind_an_id3_tag_keeps_its_exact_length():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["flac", "ogg", "mp3"])
-def test_ten_minutes_of_silence_in_a_few_bytes_meet_the_limit(name):
-    bomb = AudioClip(np.zeros(600 * 8_000, np.float32), 8_000).encode(name)
+def test_silence_in_a_few_bytes_meets_the_limit(name):
+    bomb = AudioClip(np.zeros(90 * 8_000, np.float32), 8_000).encode(name)
     with pytest.raises(AudioLimitError, match="the limit is 60 s"):
         decode(bomb, DecodeLimits(max_seconds=60))
     with pytest.raises(AudioLimitError, match="1000000 bytes of float32"):
@@ -173,33 +169,23 @@ def test_rates_are_limited():
         decode(FILES["mp3"], DecodeLimits(min_sample_rate=8_000, max_sample_rate=16_000))
 
 
-@pytest.mark.parametrize(
-    "limits",
-    [
-        {"max_seconds": 0},
-        {"max_decoded_bytes": -1},
-        {"max_channels": 0},
-        {"min_sample_rate": 5},
-        {"max_seconds": np.nan},
-    ],
-)
-def test_limits_that_make_no_sense_are_refused(limits):
-    with pytest.raises(AudioError):
-        DecodeLimits(**limits)
+def test_limits_that_make_no_sense_are_refused():
+    wrong = {"max_seconds": 0, "max_decoded_bytes": -1, "max_channels": 0, "min_sample_rate": 5}
+    for limits in ({"max_seconds": np.nan}, *({name: value} for name, value in wrong.items())):
+        with pytest.raises(AudioError):
+            DecodeLimits(**limits)
 
 
-@pytest.mark.parametrize(
-    "subtype", ["PCM_U8", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW", "IMA_ADPCM"]
-)
-def test_other_kinds_of_wav_are_read(subtype):
-    buffer = BytesIO()
-    soundfile.write(buffer, tone(channels=2), RATE, format="WAV", subtype=subtype)
-    clip = decode(buffer.getvalue())
-    assert (clip.sample_rate, clip.channels, clip.source_format) == (RATE, 2, "wav")
-    assert np.corrcoef(clip.samples[:RATE, 0], tone(channels=2)[:, 0])[0, 1] > 0.99
+def test_other_kinds_of_wav_are_read():
+    for subtype in ("PCM_U8", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW", "IMA_ADPCM"):
+        buffer = BytesIO()
+        soundfile.write(buffer, tone(channels=2), RATE, format="WAV", subtype=subtype)
+        clip = decode(buffer.getvalue())
+        assert (clip.sample_rate, clip.channels, clip.source_format) == (RATE, 2, "wav")
+        assert np.corrcoef(clip.samples[:RATE, 0], tone(channels=2)[:, 0])[0, 1] > 0.99, subtype
 
 
-def test_float_wav_with_nan_or_unscaled_samples_is_no_usable_sound():
+def test_float_wav_of_unusable_samples_is_refused():
     for value in (np.nan, 32767.0):
         buffer = BytesIO()
         soundfile.write(buffer, np.full(100, value, np.float32), RATE, format="WAV", subtype="FLOAT")

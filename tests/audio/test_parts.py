@@ -123,9 +123,8 @@ def read(data, path):
 @pytest.mark.parametrize("name", WHOLE)
 def test_all_of_a_file_is_read_by_every_reader(name, tmp_path):
     data, seconds = WHOLE[name]
-    assert read(data, tmp_path / "a") == pytest.approx(
-        dict.fromkeys(read(data, tmp_path / "a"), seconds), abs=1e-4
-    )
+    lengths = read(data, tmp_path / "a")
+    assert lengths == pytest.approx(dict.fromkeys(lengths, seconds), abs=1e-4)
 
 
 @pytest.mark.parametrize("data", [OPEN + W, ID3 + M + ID3 + M, F + F, W + LIST + W, W + DATA], ids=range(5))
@@ -175,12 +174,12 @@ def test_a_tag_before_another_format_gives_the_true_reason():
     assert detect_format(ID3) == "mp3"  # nothing else is known
 
 
-@pytest.mark.parametrize("rate", [8_000, 24_000, 44_100])
-@pytest.mark.parametrize("frames", [1, 10, 46, 47, 48, 600])
-def test_very_short_mp3_has_its_exact_length(rate, frames):
-    data = AudioClip(np.full(frames, 0.1), rate).encode("mp3")
-    assert decode(data).frames == frames
-    assert measure_length_s(data) == frames / rate
+def test_very_short_mp3_has_its_exact_length():
+    for rate in (8_000, 24_000, 44_100):
+        for frames in (1, 10, 46, 47, 48, 600):
+            data = AudioClip(np.full(frames, 0.1), rate).encode("mp3")
+            assert decode(data).frames == frames
+            assert measure_length_s(data) == frames / rate
 
 
 def test_a_large_flac_is_one_stream_by_a_few_of_its_frames():

@@ -68,7 +68,7 @@ def test_a_file_that_is_cut_short_is_refused(form, lost, tmp_path):
                 measure_length_s(source)
 
 
-def test_a_recording_that_was_piped_has_the_length_that_is_there():
+def test_a_piped_recording_has_its_true_length():
     data = bytearray(sound().encode("wav"))
     data[4:8] = data[40:44] = b"\xff" * 4
     assert measure_length_s(bytes(data)) == 7.5

@@ -112,7 +112,7 @@ def test_the_bookkeeping_can_be_left_out(command, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_service_that_is_gone_is_given_up_after_a_time_of_ones_own(command, translator, tmp_path):
+def test_give_up_after_s_of_the_command(command, translator, tmp_path):
     pd.DataFrame({"text": ["gone"]}).to_csv(tmp_path / "rows.csv", index=False)
     translator.faults = {"gone": 503}
     job = ("translate", "rows.csv", "--out", "run", "--from", "en", "--to", "ja")

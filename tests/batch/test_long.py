@@ -36,7 +36,7 @@ def talk(path, seconds, rate=RATE):
     return str(path)
 
 
-def test_pieces_are_asked_once_and_stand_in_the_time_of_the_recording(ears, store, tmp_path):
+def test_pieces_of_a_long_recording_are_asked_once(ears, store, tmp_path):
     frame = pd.DataFrame(
         {"audio": [talk(tmp_path / "a.wav", 100), talk(tmp_path / "b.flac", 20)]}, index=["x", "y"]
     )

@@ -59,7 +59,7 @@ def test_what_a_run_spent_counts_once(reverser, store):
     assert {str(first[name].dtype) for name in ("usage_characters", "usage_tokens")} == {"Int64"}
 
 
-def test_beside_a_running_loop_and_in_its_threads_it_is_the_same(reverser, store, tmp_path):
+def test_a_batch_beside_a_loop_and_in_its_threads(reverser, store, tmp_path):
     async def everything():
         beside = batch.translate(texts(3), reverser, **quiet(store))
         both = (asyncio.to_thread(batch.translate, texts(5), reverser, **quiet(store)) for _ in range(2))

@@ -47,7 +47,7 @@ def service():
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_a_catalogue_that_is_closed_keeps_no_text_from_being_translated(service, store, status):
+def test_texts_are_translated_without_a_catalogue(service, store, status):
     service.catalogue = status
     with Client(base_url=service.base_url, max_retries=0) as lab:
         for expected in ("ok", "cached"):
@@ -74,7 +74,7 @@ def test_a_finished_run_is_repeated_while_the_service_is_off(service, store, tmp
     assert batch.load(table, store).verify()
 
 
-def test_a_run_that_is_not_finished_says_that_the_service_is_off(service, store, tmp_path):
+def test_an_unfinished_run_needs_its_service(service, store, tmp_path):
     with Client(base_url=service.base_url, max_retries=0) as lab:
         batch.translate(texts(3), lab, **quiet(store))
     service.catalogue = 0
@@ -88,7 +88,7 @@ def test_a_run_that_is_not_finished_says_that_the_service_is_off(service, store,
     assert sum(service.translator.calls.values()) == 3
 
 
-def test_results_of_another_service_are_not_kept_under_the_name_of_the_one_that_was_planned(service, store):
+def test_a_plan_is_of_one_service(service, store):
     with Client(base_url=service.base_url, max_retries=0) as lab:
         batch.translate(texts(3), lab, **quiet(store))
     service.catalogue = 0
@@ -121,7 +121,7 @@ class Told:
 
 
 @pytest.mark.slow
-def test_a_service_that_is_not_ready_yet_is_waited_for_and_said_so(service, store):
+def test_a_service_that_starts_is_waited_for(service, store):
     service.failing, told = 3, Told()
     given = {**EN_JA, "store": store, "progress": told}
     with Client(base_url=service.base_url) as lab:
@@ -131,7 +131,7 @@ def test_a_service_that_is_not_ready_yet_is_waited_for_and_said_so(service, stor
     assert set(told.began) == {"translate"}
 
 
-def test_a_batch_that_cannot_be_planned_gives_up_when_it_is_told_to(service, store):
+def test_planning_gives_up_after_give_up_after_s(service, store):
     service.failing = 1000
     with Client(base_url=service.base_url) as lab:
         for work in (batch.translate, batch.plan_translation):
@@ -144,7 +144,7 @@ def test_a_batch_that_cannot_be_planned_gives_up_when_it_is_told_to(service, sto
 
 
 @pytest.mark.slow
-def test_a_run_that_goes_on_waits_for_its_service_and_gives_it_up_with_a_warning(service, store):
+def test_a_repeated_run_waits_and_gives_up_with_a_warning(service, store):
     with Client(base_url=service.base_url) as lab:
         batch.translate(texts(3), lab, **quiet(store))
     service.catalogue = 0

@@ -232,7 +232,7 @@ def taking(port):
 
 
 @pytest.mark.parametrize("wire", ["httpx2", "aiohttp"])
-def test_whoever_takes_the_port_of_a_killed_service_gets_nothing(wire, fake, state):
+def test_a_stranger_on_a_killed_services_port_gets_nothing(wire, fake, state):
     with connect(max_retries=0, transport=wire, timeout=20) as lab:
         voice = "53d1acf3-1ef1-5583-bcf8-dda6184fe486"
         killed(state)
@@ -433,7 +433,7 @@ def user(**environment):
 
 
 @pytest.mark.engines
-def test_two_notebooks_share_one_service_that_ends_with_the_last(state):
+def test_two_notebooks_share_a_service_until_the_last_ends(state):
     # A key for another service must not keep the embedded one from making up its own.
     users = [user(SPEECHLAB_SERVICE_API_KEY="sl:from-outside-0123456789abcdef") for _ in range(2)]
     with users[0], users[1]:
@@ -451,7 +451,7 @@ def test_two_notebooks_share_one_service_that_ends_with_the_last(state):
 
 
 @pytest.mark.engines
-def test_all_names_of_an_interpreter_share_it_and_another_environment_has_its_own(state, monkeypatch):
+def test_each_environment_has_a_service_of_its_own(state, monkeypatch):
     program = "import speechlab\nwith speechlab.connect() as lab: print(lab.base_url)"
     with connect() as lab:
         for name in ("python", "python3"):  # scripts are installed with one name, and people type another
@@ -465,7 +465,7 @@ def test_all_names_of_an_interpreter_share_it_and_another_environment_has_its_ow
 
 
 @pytest.mark.engines
-def test_a_real_service_that_is_killed_serves_calls_and_sessions_again(state):
+def test_a_real_service_that_is_killed_is_started_again(state):
     with connect() as lab:
         voice = lab.voices()["mei"]
         killed(state)

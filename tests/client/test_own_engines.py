@@ -21,7 +21,7 @@ QUICK = {"hibari": {"enabled": False}}
 
 
 @pytest.mark.engines
-def test_two_services_stand_beside_each_other_live_and_in_replay(tmp_path, monkeypatch):
+def test_two_services_live_and_in_replay(tmp_path, monkeypatch):
     monkeypatch.setenv("SPEECHLAB_IDLE_EXIT_S", "1")
     kept = {"store": tmp_path / "store", "mode": "auto"}
     with ExitStack() as stack:
@@ -82,7 +82,7 @@ def test_engines_are_of_a_new_client():
 SMALL = "Systran/faster-whisper-small"
 
 
-def test_a_download_at_the_start_is_a_bar_whatever_else_a_service_prints():
+def test_download_bar_shows_the_lines_of_downloads_alone():
     bar = DownloadBar()
     for line in (b"nonsense", b'{"model": 1}', b"[]", b'{"model": "o/n", "done": 5, "total": 20}'):
         bar.show(line)

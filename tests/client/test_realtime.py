@@ -96,7 +96,7 @@ def test_124_the_key_travels_in_the_header_alone(script, quick, http, caplog):
 
 
 @pytest.mark.parametrize("code", list(HandshakeCode))
-def test_124_a_refusal_before_the_upgrade_is_the_error_it_would_be_over_http(script, quick, http, code):
+def test_124_a_refused_upgrade_is_the_error_of_http(script, quick, http, code):
     kind = code.kind
     body = json.dumps(kind.body(f"refused, {http.KEY}", "ws")).encode()
     head = Headers({"Content-Type": "application/json", "Content-Length": str(len(body)), "Retry-After": "7"})
@@ -177,7 +177,7 @@ def test_refused_settings_carry_the_code(script, quick, http):
 @pytest.mark.parametrize(
     "code", [code for code in RealtimeCode if code != RealtimeCode.BACKEND_REQUEST_FAILED]
 )
-def test_a_rejected_text_is_an_error_with_its_code_and_the_session_goes_on(script, session, code):
+def test_a_rejected_text_ends_no_session(script, session, code):
     script.speaks = [lambda said: [error(code, id=said["id"])], spoken]
     with pytest.raises(RealtimeError) as caught:
         session.say("a")
@@ -207,7 +207,7 @@ def test_a_backend_that_fails_is_waited_for_to_its_usage(script, session, pieces
     assert script.connections == 1
 
 
-def test_155_what_comes_between_audio_frames_does_not_disturb_it(script, session):
+def test_155_messages_between_audio_frames_are_passed_over(script, session):
     script.speaks = [
         lambda said: [
             {"type": "tts.something.new", "id": said["id"]},
@@ -258,7 +258,7 @@ def test_162_fields_may_be_absent(script, session):
         (lambda said: [start(said), *PIECES, done(said), b"more"], "none was due"),
     ],
 )
-def test_156_audio_that_is_not_what_the_service_says_is_an_error(script, session, wrong, says):
+def test_156_audio_other_than_announced_is_an_error(script, session, wrong, says):
     script.speaks = [wrong, spoken]
     with pytest.raises(ContractError, match=says) as caught:
         session.say("a")
@@ -276,9 +276,7 @@ def test_a_text_that_is_over_without_sound_is_no_clip(script, session):
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 1003, 1006, 1008, 1009, 1011, 1012, 1013])
-def test_161_a_connection_closed_within_a_text_gives_what_had_come_and_sends_nothing_again(
-    script, session, code
-):
+def test_161_a_text_cut_by_a_close_is_not_sent_again(script, session, code):
     script.speaks = [lambda said: [start(said), PIECES[0], code], spoken]
     with pytest.raises(StreamTruncatedError, match=f"code {code}") as caught:
         session.say("a")
@@ -448,7 +446,7 @@ def test_the_time_of_a_text_bounds_its_wait_for_others(script, http):
 
 
 @pytest.mark.slow
-def test_the_time_of_a_text_does_not_wait_for_the_closing_handshake(script, http):
+def test_the_time_of_a_text_excludes_the_closing_handshake(script, http):
     heard = []
 
     def stalled(said):
@@ -582,7 +580,7 @@ def test_the_real_service_refuses_before_the_upgrade(live_service):
 
 
 @pytest.mark.slow
-def test_a_service_that_keeps_talking_and_never_configures_is_not_waited_for(script, quick, http):
+def test_a_session_that_is_never_configured_is_given_up(script, quick, http):
     script.created = itertools.cycle([{"type": "vendor.notice"}, 0.1])
     with pytest.raises(APITimeoutError, match=r"no session\.created came within 1 s"):
         quick.realtime(voice=http.VOICE_ID).open()

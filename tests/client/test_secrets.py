@@ -268,7 +268,7 @@ def test_arguments_come_before_the_environment(server, http, monkeypatch):
 
 
 @pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
-def test_a_reply_that_echoes_the_key_in_the_wrong_form_shows_none(server, http, transport):
+def test_a_malformed_reply_that_echoes_the_key_hides_it(server, http, transport):
     key = "vendor:echoed-by-a-proxy"
     server.script(http.reply(body=f"Authorization: Bearer {key}".encode(), content_type="text/plain"))
     with Client(server.base_url, api_key=key, transport=transport) as lab:

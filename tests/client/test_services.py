@@ -206,7 +206,7 @@ def test_an_interrupt_ends_the_call(kind):
         assert translate(lab, "b").text == "B"
 
 
-def test_what_is_kept_is_asked_once_and_replayed_and_failures_are_not_kept(kind, tmp_path):
+def test_results_are_kept_and_replayed_and_failures_are_not(kind, tmp_path):
     kind.script["b"] = [400]
     with kind.lab(store=tmp_path) as lab:
         first = translate(lab)
@@ -237,7 +237,7 @@ def test_a_stream_has_its_pieces_and_may_be_left(kind):
         assert translate(lab, "d").text == "D"
 
 
-def test_a_row_that_fails_stops_no_batch_and_nothing_is_asked_twice(kind, tmp_path):
+def test_a_failing_row_stops_no_batch_of_any_kind(kind, tmp_path):
     table = pd.DataFrame({"text": ["a", "b", "a", "c"]})
     kind.script |= {"b": [400], "c": [429, "C"]}
     how = {**HOW, "store": tmp_path, "progress": False, "concurrency": 2}

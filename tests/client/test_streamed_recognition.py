@@ -186,7 +186,7 @@ def test_a_stream_that_never_ends():
         lab.transcribe(SPOKEN, stream=True)
 
 
-def test_an_async_function_that_would_stop_the_others_is_refused():
+def test_an_async_function_that_blocks_is_refused():
     async def blocking(clips):
         for _ in clips:
             yield "a", False

@@ -49,7 +49,7 @@ def mine(tmp_path):
         yield lab
 
 
-def test_a_function_is_called_with_the_clip_itself_and_any_language(mine):
+def test_a_function_gets_the_clip_and_any_language(mine):
     assert mine.transcribe(tone(), language="fr").text == "4000 frames at 8000 in fr"
     assert mine.transcribe(tone()).language == ""
     stereo = sl.AudioClip(np.zeros((100, 2), np.float32), 48_000)
@@ -202,7 +202,7 @@ def test_another_result_is_said_in_words(result):
         lab.transcribe(tone())
 
 
-def test_a_field_that_the_function_lacks_is_refused_before_the_first_row(mine):
+def test_a_field_that_a_function_lacks_is_refused_first(mine):
     calls = []
     table = pd.DataFrame({"audio": [tone()]})
     with sl.system("plain", transcribe=lambda clip: calls.append(clip) or "", version="1") as lab:
@@ -292,7 +292,7 @@ def test_an_object_that_performs_operations_is_a_service(tmp_path):
             lab.with_raw_response.voices()
 
 
-def test_what_an_object_returns_is_checked_and_says_what_to_return():
+def test_replies_of_an_object_are_checked():
     given = [sl.client.Reply()]
     lab = sl.system("odd", service=type("Odd", (), {"perform": lambda *_: given[0]})(), version="1")
     asked = {"source_lang": "en", "target_lang": "ja"}
@@ -432,7 +432,7 @@ def test_keys_stay_those_of_earlier_stores(tmp_path):
     assert made == {name: set(keys) for name, keys in KEYS.items()}
 
 
-def test_without_a_version_the_code_and_its_values_are_the_version():
+def test_code_and_values_are_the_version_of_a_function():
     def made(word, shout=str.upper):
         return lambda clip: shout(word)
 
@@ -579,7 +579,7 @@ def test_files_in_pieces_are_streamed_as_they_come():
             stream.collect()
 
 
-def test_voices_of_any_language_speak_in_studies_and_in_the_explorer(tmp_path):
+def test_voices_of_any_language_in_studies_and_the_explorer(tmp_path):
     def echo(clip):
         return "one two"
 

@@ -92,7 +92,7 @@ def test_an_installed_package_is_looked_at_before_the_checkout(tmp_path):
     assert _load.resolve_data_root((installed, checkout)) == installed
 
 
-def test_the_two_places_are_those_of_the_wheel_and_of_the_checkout():
+def test_data_folders_of_wheel_and_checkout():
     package = Path(speechlab.datasets.__file__).resolve().parent
     assert _load._DATA_FOLDERS[0] == package / "_data"
     if package.is_relative_to(CHECKOUT):

@@ -25,7 +25,7 @@ def folder(tmp_path):
     return home
 
 
-def test_a_folder_has_a_row_for_each_recording_with_the_text_beside_it(folder):
+def test_a_folder_gives_a_row_for_each_recording(folder):
     table = sl.datasets.read(folder, language="en")
     assert table.columns.tolist() == ["audio", "text", "language"]
     assert [Path(path).relative_to(folder).as_posix() for path in table["audio"]] == ["b.wav", "day 2/a.flac"]

@@ -69,7 +69,7 @@ def test_japanese_readings_are_katakana_only():
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_japanese_readings_agree_with_openjtalk_but_where_a_note_says_so():
+def test_japanese_readings_agree_with_openjtalk():
     openjtalk = pytest.importorskip("pyopenjtalk")
     frame = prompts("ja")
     differing = set()
@@ -111,7 +111,7 @@ def test_translations_are_there_and_in_the_right_language():
         assert text[-1] in "。？！", text
 
 
-def test_columns_that_belong_to_one_language_are_empty_elsewhere():
+def test_columns_of_one_language_are_empty_elsewhere():
     frame = prompts()
     assert frame["reading"].notna().equals(frame["language"] == "ja")
     assert frame["pinyin"].notna().equals(frame["language"] == "zh")

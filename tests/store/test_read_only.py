@@ -120,7 +120,7 @@ def test_all_that_was_written_is_read(folder, how):
 
 
 @pytest.mark.slow
-def test_a_store_of_another_version_is_refused_that_can_only_be_read(folder):
+def test_a_read_only_store_of_another_version_is_refused(folder):
     with Store(folder), closing(sqlite3.connect(folder / "store.sqlite")) as db:
         db.execute("PRAGMA user_version = 7")
     lock(folder)

@@ -40,7 +40,7 @@ def test_the_folder_of_a_run_gives_its_latest(reverser, tmp_path):
         batch.load(tmp_path / "empty")
 
 
-def test_a_store_that_is_not_there_is_not_made_by_looking_for_it(tmp_path):
+def test_looking_for_a_store_makes_none(tmp_path):
     for look in (batch.runs, lambda store: batch.load("20260101-000000-00000000", store)):
         with pytest.raises(StoreError, match="there is no store in"):
             look(tmp_path / "stroe")
@@ -78,7 +78,7 @@ def test_a_run_that_was_tampered_with_says_so(reverser, store):
 
 
 @pytest.mark.slow
-def test_pieces_that_differ_in_their_types_and_columns_become_one_file(reverser, tmp_path, monkeypatch):
+def test_export_joins_pieces_of_different_columns(reverser, tmp_path, monkeypatch):
     (tmp_path / "rows.csv").write_text(
         "text,n,d,b\na,1,,True\nb,2,,False\nc,,x,\nd,2.5,y,True\ne,,z,maybe\nf,9,,1\n"
     )
@@ -124,7 +124,7 @@ def test_cells_that_no_file_can_hold_cost_nothing_of_the_run(reverser, store, tm
     assert pd.read_parquet(run.export(tmp_path / "out.parquet"))["z"].tolist() == ["(1+2j)", "3j"]
 
 
-def test_categories_of_the_input_stay_categories_in_a_table_of_pieces(reverser, store):
+def test_categories_stay_categories_in_pieces(reverser, store):
     pieces = [pd.DataFrame({"text": [text], "k": pd.Categorical([kind])}) for text, kind in ("ax", "by")]
     table = batch.translate(iter(pieces), reverser, **quiet(store))
     assert table["k"].dtype == "category"
@@ -133,9 +133,7 @@ def test_categories_of_the_input_stay_categories_in_a_table_of_pieces(reverser, 
 
 
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
-def test_no_cell_of_an_exported_table_is_a_formula_and_it_is_read_back_without_loss(
-    reverser, tmp_path, ending
-):
+def test_export_escapes_formulas_without_loss(reverser, tmp_path, ending):
     texts = ["=1+1", "+1", "-1", "@a", "'=2", "it's", "plain"]
     frame = pd.DataFrame({"text": texts, "=n": [-1.5, 2, 3, 4, 5, 6, 7]})
     table = batch.translate(frame, reverser, **quiet(tmp_path / "s"))

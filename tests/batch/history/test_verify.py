@@ -87,7 +87,7 @@ def test_a_store_that_was_moved_has_its_sound_in_its_tables(speaker, tmp_path):
     assert run.verify()
 
 
-def test_recordings_in_a_store_that_was_moved_are_found_and_others_stay(speaker, tmp_path):
+def test_recordings_in_a_moved_store_are_found(speaker, tmp_path):
     mine = tmp_path / "mine.flac"
     mine.write_bytes(sound(3))
     spoken = batch.synthesize(texts(2).assign(voice="calm"), speaker, store=tmp_path / "old", progress=False)
@@ -147,9 +147,7 @@ def test_sound_that_was_cut_short_on_disk_is_asked_again(speaker, store):
     assert run.verify()
 
 
-def test_a_clock_that_is_set_back_during_a_run_gives_no_negative_duration(
-    translator, reverser, store, monkeypatch
-):
+def test_a_clock_set_back_gives_no_negative_duration(translator, reverser, store, monkeypatch):
     real, back_s = time.time, [0.0]
     monkeypatch.setattr(time, "time", lambda: real() - back_s[0])
 
@@ -162,7 +160,7 @@ def test_a_clock_that_is_set_back_during_a_run_gives_no_negative_duration(
     assert 0.05 <= batch.runs(store)["seconds"][0] < 600
 
 
-def test_sound_of_zero_length_is_an_error_that_was_asked_and_is_asked_again(store):
+def test_sound_of_zero_length_is_an_error_and_asked_again(store):
     empty, asked = BytesIO(), []
     soundfile.write(empty, np.zeros(0, dtype=np.float32), 8_000, format="WAV")
 

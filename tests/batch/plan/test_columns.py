@@ -34,7 +34,7 @@ BY_ROW = [
 ]
 
 
-def test_each_parameter_may_be_a_column_whose_empty_cells_leave_it_out(plans):
+def test_each_parameter_may_be_a_column_with_empty_cells(plans):
     for operation, change in BY_ROW:
         name, value = next(iter(change.items()))
         others = {key: item for key, item in change.items() if key != name}
@@ -246,7 +246,7 @@ def test_lists_of_runs_keep_their_types(reverser, store):
     assert [str(kind) for kind in empty.dtypes] == [str(kind) for kind in full.dtypes]
 
 
-def test_words_of_a_batch_are_what_word_times_and_calibration_take(tmp_path):
+def test_words_of_a_batch_fit_word_times_and_calibration(tmp_path):
     """A system that gives times and confidences of words; one of its answers has impossible ones."""
     times = {"good": (0.1, 0.4, 0.9), "mourning": (0.5, 1.0, 0.4)}
     answers = iter(

@@ -54,7 +54,7 @@ def test_what_cannot_change_a_result_leaves_the_key(lab, tmp_path):
 
 
 @pytest.mark.parametrize("operation", MADE)
-def test_another_service_is_another_key_and_another_client_of_it_is_not(lab, operation):
+def test_keys_differ_by_service_and_not_by_client(lab, operation):
     plain = key_of(lab, operation)
     options = {"api_key": "sl:other", "timeout": 3, "max_retries": 0, "max_concurrency": 2}
     other = planning(base_url="http://127.0.0.1:8", **options)

@@ -66,7 +66,7 @@ def test_a_table_that_is_none(reverser, store, tmp_path):
 
 
 @pytest.mark.slow
-def test_cells_of_a_text_file_are_what_is_written_there_in_every_piece(reverser, tmp_path):
+def test_cells_of_a_text_file_are_as_written(reverser, tmp_path):
     written = ["NA", "007", "None", "1.50", "null", "", "plain"]
     lines = [f"{text},{number}" for number, text in enumerate(written)]
     (tmp_path / "rows.csv").write_text("\n".join(["text,n", *lines]))

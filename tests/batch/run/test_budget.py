@@ -103,7 +103,7 @@ def test_speech_and_recordings_by_the_second(lab, store):
     limit=st.floats(0, 20),
     width=st.integers(1, 8),
 )
-def test_a_budget_is_passed_by_no_more_than_the_estimates_of_the_calls_under_way(lengths, real, limit, width):
+def test_a_budget_is_passed_by_calls_under_way_alone(lengths, real, limit, width):
     """Calls of speech that lasts ``real`` seconds for a character, some of them under way at once."""
     from speechlab.batch import Outcome
     from speechlab.batch._outcome import PlannedCall

@@ -129,7 +129,7 @@ def test_a_row_that_failed_elsewhere_is_tried_here(begin, translator):
     assert sum(translator.calls.values()) == 61
 
 
-def test_what_others_are_making_is_waited_for_and_asked_once_they_let_it_go(translator, reverser, store):
+def test_claims_of_others_are_waited_for(translator, reverser, store):
     plan = batch.plan_translation(texts(3), reverser, store=store, **EN_JA)
     claims = store.claims()
     assert all(claims.claim_key(key) for key in list(plan.calls)[:2])

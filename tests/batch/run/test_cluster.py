@@ -226,7 +226,7 @@ def test_leases_that_are_cancelled_are_given_out_again(cluster, translator, reve
     all_there(table)
 
 
-def test_a_display_that_fails_ends_the_run_and_keeps_what_was_paid(cluster, translator, reverser, store):
+def test_a_failing_display_ends_the_run_and_keeps_results(cluster, translator, reverser, store):
     translator.delay_s = 0.02
 
     def fail(done, _):

@@ -26,7 +26,7 @@ MEANT = {"source_lang": "ja", "target_lang": "en"}
 REFUSED = {"code": 104, "name": "ErrAuthenticationFailed", "error": "Authentication error: Invalid token"}
 
 
-def test_the_message_is_the_services_and_the_advice_stands_beside_it(server, lab, http):
+def test_an_error_has_the_services_message_and_our_advice(server, lab, http):
     server.script(http.reply(401, REFUSED, X_Request_Id="req-7", Set_Cookie="session=abc"))
     with pytest.raises(AuthenticationError) as caught:
         lab.translate("a", **MEANT)
@@ -56,7 +56,7 @@ def test_headers_of_errors_hold_no_key(server, lab, http):
     assert caught.value.headers["x-echo"] == "Bearer ***"
 
 
-def test_errors_about_replies_that_succeeded_tell_the_request_too(server, lab, http, wav):
+def test_errors_of_replies_that_succeeded_have_a_request_id(server, lab, http, wav):
     answers = {"X_Request_Id": "req-9"}
     server.script(http.reply(body=b"?", **answers))
     for call in (

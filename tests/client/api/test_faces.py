@@ -60,7 +60,7 @@ def plain(annotation):
         (SpeechEvents, AsyncSpeechEvents),
     ],
 )
-def test_the_faces_have_the_same_names_signatures_and_descriptions(sync, asynchronous):
+def test_both_faces_have_one_interface(sync, asynchronous):
     names = public(sync) - SYNC_ONLY
     assert names == public(asynchronous) - ASYNC_ONLY - SYNC_ONLY
     for name in sorted(names):
@@ -374,7 +374,7 @@ def test_a_hook_that_calls_its_own_client_does_not_hang(server, http, caplog):
 
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to threads are POSIX")
-def test_an_interrupt_cancels_the_call_and_leaves_the_client_usable(server, lab, http):
+def test_an_interrupt_cancels_the_call_alone(server, lab, http):
     server.script([40.0], http.reply(body=TRANSLATED))
     main = threading.main_thread().ident
 

@@ -46,7 +46,7 @@ def test_an_interrupt_of_a_loop_of_ones_own_comes_through(service):
         asyncio.run(main())
 
 
-def test_a_transport_that_ends_the_program_ends_its_own_call_alone(service):
+def test_a_transport_that_exits_ends_its_own_call_alone(service):
     def leave(_):
         sys.exit("no network")
 

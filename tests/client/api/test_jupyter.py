@@ -102,7 +102,7 @@ with ThreadPoolExecutor(4) as pool:
 
 
 @pytest.mark.slow
-def test_an_interrupt_cancels_the_call_at_once_and_leaves_the_client_usable(cell, kernel, server, http):
+def test_an_interrupt_of_a_cell_cancels_the_call_alone(cell, kernel, server, http):
     server.script([40.0], http.reply(body=TRANSLATED))
 
     def interrupt():

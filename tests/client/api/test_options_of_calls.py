@@ -223,7 +223,7 @@ def test_a_key_is_asked_for_once_and_again_when_it_is_refused(server, http, tran
         assert "fresh-key" not in f"{caught.value} {vars(caught.value)} {lab!r}"
 
 
-def test_a_call_that_is_not_to_be_repeated_renews_the_key_for_the_next(server, http):
+def test_a_call_without_retries_renews_the_key_for_the_next(server, http):
     server.script(http.reply(401, REFUSED), http.reply(body=TRANSLATED))
     with Client(server.base_url, api_key=Keys(), max_retries=0) as lab:
         with pytest.raises(AuthenticationError):
@@ -232,7 +232,7 @@ def test_a_call_that_is_not_to_be_repeated_renews_the_key_for_the_next(server, h
     assert [request.headers["authorization"][-1] for request in server.requests] == ["1", "2"]
 
 
-def test_a_function_that_gives_the_same_key_again_is_not_asked_for_ever(server, http):
+def test_a_refused_key_that_is_given_again_ends_the_call(server, http):
     server.script(http.reply(401, REFUSED))
     with Client(server.base_url, api_key=lambda: http.KEY) as lab, pytest.raises(AuthenticationError):
         lab.translate("a", **MEANT)
@@ -288,7 +288,7 @@ def test_a_function_that_gives_no_key(server, http, function, said):
 # -- what may have been billed
 
 
-def test_what_may_have_been_billed_stays_so_over_the_attempts_of_a_call(server, lab, http):
+def test_possibly_metered_lasts_over_the_attempts_of_a_call(server, lab, http):
     server.script(http.RESET, http.reply(400, {"error": "no"}))
     with pytest.raises(APIError, match="an earlier attempt had been sent in full") as caught:
         lab.translate("a", **MEANT)
@@ -377,7 +377,7 @@ def test_the_time_of_a_call_bounds_the_function_of_its_key(server, transport):
     assert not server.requests
 
 
-def test_a_new_key_is_no_reason_for_one_more_attempt_than_allowed(server, http):
+def test_a_new_key_gives_no_attempt_more_than_max_retries(server, http):
     refused = http.reply(401, body=REFUSED)
     server.script(http.reply(503), http.reply(503), refused, http.reply(body=TRANSLATED))
     keys = iter(["k-first", "k-second", "k-third"])

@@ -43,7 +43,7 @@ def transcribe_minutes(seconds=0.3, minutes=2):
             lab.transcribe(AudioClip(np.full(int(60 * minutes) * 1_000, loudness, np.float32), 1_000))
 
 
-def test_minutes_have_a_bar_with_a_hint_which_is_full_at_the_end_alone(bars):
+def test_minutes_have_a_bar_that_is_full_at_the_end_alone(bars):
     transcribe_minutes()
     first, second = bars
     assert first.total is None

@@ -258,7 +258,7 @@ def asked_by(operation):
 
 
 @pytest.mark.parametrize("wire", [SpeechRequest, SessionSettings])
-def test_what_can_be_asked_of_a_voice_is_a_field_wherever_it_goes(wire):
+def test_options_of_speech_are_fields_on_both_wires(wire):
     # models ignore what they do not know, so an option that is missing here would be dropped without a word
     # respell changes the text that is sent
     options = {name.replace("voice", "voice_id") for name in asked_by(Synthesize)} - {"text", "respell"}

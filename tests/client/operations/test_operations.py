@@ -61,7 +61,7 @@ def test_021_the_catalogue_in_both_forms(server, lab, http, bare):
         ("of a", "fits 3 voices: 'fast: heart', 'slow: mei' (b), 'slow: mei' (c); give one name or id"),
     ],
 )
-def test_a_name_that_no_voice_has_alone_is_told_with_those_that_there_are(asked, told):
+def test_catalogue_one_names_the_voices_that_there_are(asked, told):
     names = {"a": "fast: heart", "b": "slow: mei", "c": "slow: mei"}
     catalogue = VoiceCatalogue(
         [Voice(id=key, description=f"A voice of a ({name})") for key, name in names.items()]
@@ -73,7 +73,7 @@ def test_a_name_that_no_voice_has_alone_is_told_with_those_that_there_are(asked,
         VoiceCatalogue([]).one(asked)
 
 
-def test_a_language_that_turns_its_direction_around_does_not_turn_what_follows():
+def test_a_catalogue_isolates_the_direction_of_fields():
     voices = [Voice(id=key, description=key, language="en\u202e", gender="x\u2067") for key in "ab"]
     assert "language en\u202e\u202c; gender x\u2067\u2069; streams" in VoiceCatalogue(voices)._repr_html_()
 
@@ -115,7 +115,7 @@ def test_a_catalogue_is_searched_and_shown():
     assert len(VoiceCatalogue([]).frame()) == 0
 
 
-def test_a_catalogue_shows_what_people_choose_by_and_folds_the_rest_away(http):
+def test_a_catalogue_folds_ids_away(http):
     voices = [
         Voice(id=http.VOICE_ID, description="Young, clear (hibari: heart)", language="ja", gender="Female")
     ]
@@ -186,7 +186,7 @@ def test_every_format_is_decoded(server, lab, http, clip, kind):
     assert speech.duration_s == pytest.approx(0.5, abs=0.1)
 
 
-def test_pcm_has_the_rate_that_was_asked_for_or_that_the_type_tells(server, lab, http, clip):
+def test_pcm_has_the_rate_asked_for_or_of_the_media_type(server, lab, http, clip):
     server.script(http.reply(body=clip.encode("pcm"), content_type="audio/pcm"))
     assert lab.synthesize("a", voice=http.VOICE_ID, format="pcm", sample_rate=16_000).sample_rate == 16_000
     server.script(http.reply(body=clip.encode("pcm"), content_type='audio/L16; rate="8000"'))
@@ -251,7 +251,7 @@ def test_what_breaks_a_rule_is_never_sent(server, lab, http, wav):
     assert server.requests == []
 
 
-def test_024_rates_that_the_catalogue_does_not_tell_are_not_refused(server, lab, http, wav):
+def test_024_rates_outside_the_catalogue_are_not_refused(server, lab, http, wav):
     fields = {name: value for name, value in http.VOICE.items() if name != "sample_rates"}
     server.script(http.reply(body=wav, content_type="audio/wav"))
     lab.synthesize("a", voice=Voice.parse(fields), sample_rate=44_100)
@@ -313,7 +313,7 @@ def lacking(wav):
 
 @pytest.mark.parametrize("take", ["bytes", "clips", "collect"])
 @pytest.mark.parametrize("what", ["sound", "header", "start", "sample"])
-def test_047_a_stream_that_ends_in_order_and_lacks_sound_is_cut_short(server, lab, http, wav, what, take):
+def test_047_a_stream_that_lacks_sound_is_cut_short(server, lab, http, wav, what, take):
     form, data, says = lacking(wav)[what]
     server.script(http.chunked(data))
     with lab.stream_speech("a", voice=http.VOICE_ID, format=form) as stream:
@@ -408,7 +408,7 @@ def recordings(wav, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["path", "text path", "bytes", "view", "file", "samples", "clip"])
-def test_088_recordings_come_in_many_ways_and_go_as_plain_base64(server, lab, http, wav, tmp_path, kind):
+def test_088_recordings_of_every_form_go_as_plain_base64(server, lab, http, wav, tmp_path, kind):
     body = {"text": "hi", "language": "en", "confidence": 0.5}
     server.script(http.reply(body=body, X_Speechlab_Model="owner/ears"))
     transcript = lab.transcribe(recordings(wav, tmp_path)[kind], language="en", hotwords=["a"])

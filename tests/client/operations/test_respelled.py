@@ -48,7 +48,7 @@ def test_calls_and_streams_send_the_spelling_and_keep_the_text(mine, spoken):
     assert mine.usage.synthesized_chars == 2 * (len("このキメツは") * 2 + len("I know win.I know Nguyen."))
 
 
-def test_a_word_without_a_decided_reading_and_what_is_no_lexicon_are_refused(mine, spoken):
+def test_an_undecided_word_and_no_lexicon_are_refused(mine, spoken):
     with pytest.raises(InvalidRequestError, match="上手"):
         mine.synthesize("上手だ", voice="mei", respell=LEXICON)
     for respell in ("lexicon.csv", {"鬼滅": "キメツ"}, [("ja", "鬼滅", "キメツ")]):

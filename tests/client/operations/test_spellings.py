@@ -106,7 +106,7 @@ def test_a_path_may_begin_with_the_home_folder(server, lab, http, clip, tmp_path
         assert list(table["hypothesis"]) == ["Hello"]
 
 
-def test_a_voice_is_found_by_the_name_that_its_description_ends_with():
+def test_a_voice_is_found_by_the_name_in_its_description():
     """Even where other descriptions contain it."""
     said = (
         "Kokoro, American (kokoro: af_heart)",

@@ -128,7 +128,7 @@ def test_what_is_no_json_is_a_contract_error(body):
         RawResponse(200, {}, body).json()
 
 
-def test_a_transcript_of_openai_in_another_form_is_a_contract_error():
+def test_odd_transcripts_of_openai_are_contract_errors():
     bodies = [json.dumps({"text": "a", "segments": segments}) for segments in (5, [5])]
     bodies.append('data: {"type": "transcript.text.delta", "delta": 5}\n\ndata: 5\n\n')
     answers = httpx2.MockTransport(lambda _: httpx2.Response(200, text=bodies.pop(0)))

@@ -38,7 +38,7 @@ def test_each_call_is_made_once_and_kept(service, tmp_path, http):
     assert len(service.requests) == asked
 
 
-def test_address_and_key_are_those_of_the_client_and_a_replay_has_none(service, tmp_path, http):
+def test_reveal_credentials_gives_those_of_a_live_client(service, tmp_path, http):
     with Client(service.base_url, ws_base_url="ws://127.0.0.1:9", api_key=http.KEY) as lab:
         assert reveal_credentials(lab) == (service.base_url, "ws://127.0.0.1:9", http.KEY)
     with Client(service.base_url, store=tmp_path / "kept", mode="auto") as lab:

@@ -47,9 +47,7 @@ def test_names_of_voices_are_known_without_the_service(service, store, http, wav
     assert not service.requests
 
 
-def test_a_client_that_replays_takes_what_it_needs_from_the_batchs_store(
-    service, store, http, monkeypatch, tmp_path
-):
+def test_a_replaying_client_reads_the_batchs_store(service, store, http, monkeypatch, tmp_path):
     def run():
         with sl.connect(service.base_url) as lab:
             spoken = sl.batch.synthesize(FRAME, lab, format="wav", store=store, progress=False)

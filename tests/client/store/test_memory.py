@@ -89,9 +89,7 @@ def no_sockets(monkeypatch):
     monkeypatch.setattr(socket.socket, "connect_ex", refuse)
 
 
-def test_what_was_asked_is_answered_from_the_store_and_replayed_without_a_network(
-    service, store, http, wav, request
-):
+def test_a_store_answers_again_and_without_a_network(service, store, http, wav, request):
     with Client(service.base_url, api_key=http.KEY, store=store) as lab:
         first = work(lab, http.VOICE_ID, wav)
         spent, asked = lab.usage, len(service.requests)
@@ -317,7 +315,7 @@ table = pd.DataFrame([
 
 
 @pytest.mark.engines
-def test_a_notebook_gives_the_same_tables_when_the_service_is_gone(live_service, store, monkeypatch):
+def test_a_notebook_is_replayed_without_its_service(live_service, store, monkeypatch):
     def executed():
         names = {}
         exec(NOTEBOOK, names)
@@ -337,7 +335,7 @@ def test_a_notebook_gives_the_same_tables_when_the_service_is_gone(live_service,
     assert live_service.api_key not in live
 
 
-def test_a_stream_whose_reader_was_interrupted_is_not_taken_for_whole(server, http, store):
+def test_a_stream_with_an_interrupted_reader_is_not_kept(server, http, store):
     sound = b"\x00\x01" * 500
     server.script(
         http.reply(body={"voices": [http.VOICE]}), http.chunked(sound, 0.5, sound, content_type="audio/L16")

@@ -75,7 +75,7 @@ def test_speech_after_an_interrupt_says_that_it_was_cut_short(server, lab, http,
 
 @needs_signals
 @pytest.mark.parametrize("read", [next, lambda stream: stream.collect()], ids=["next", "collect"])
-def test_a_translation_after_an_interrupt_says_that_it_was_cut_short(server, lab, http, read):
+def test_a_translation_after_an_interrupt_is_cut_short(server, lab, http, read):
     first = http.events(http.delta("one"), end=b"")
     server.script(http.chunked(first, 30.0, content_type=EVENTS))
     with translation(lab) as stream:
@@ -170,7 +170,7 @@ def test_the_time_of_a_call_bounds_its_stream(server, http, wav, kind):
 
 
 @pytest.mark.slow
-def test_only_waiting_for_the_service_counts_against_the_time_of_a_stream(server, http, wav):
+def test_a_streams_time_counts_waiting_for_the_service_alone(server, http, wav):
     server.script(http.chunked(wav[:1000], wav[1000:2000], wav[2000:]))
     with Client(server.base_url, timeout=1) as lab, speech(lab, http) as stream:
         for _ in stream:

@@ -52,7 +52,7 @@ def test_streams_of_several_files_sound_as_they_come(reader, data, seconds, widt
     assert joined == decode(data)
 
 
-def test_a_stream_that_ends_before_its_bytes_is_a_contract_error(reader):
+def test_a_stream_shorter_than_its_sizes_is_a_contract_error(reader):
     with pytest.raises(ContractError, match="ends at byte 24,044"):
         reader.feed(sized(24_000, 24_036))
 

@@ -57,7 +57,7 @@ def test_saving_may_begin_late_or_at_the_end(server, lab, http, wav, folder):
     assert (folder / "late.wav").read_bytes() == (folder / "end.wav").read_bytes() == wav
 
 
-def test_a_place_that_cannot_be_written_is_named_as_it_was_given(server, lab, http, wav, folder):
+def test_a_place_that_cannot_be_written_is_named(server, lab, http, wav, folder):
     server.script(http.chunked(wav))
     with lab.stream_speech("a", voice=http.VOICE_ID) as stream:
         with pytest.raises(FileNotFoundError) as caught:
@@ -82,7 +82,7 @@ def test_of_a_stream_that_is_not_whole_no_file_stays(server, lab, http, wav, fol
     assert (folder / "a.wav").read_bytes() == b"before"
 
 
-def test_a_name_of_another_format_is_refused_before_anything_is_sent(server, lab, http, wav, folder):
+def test_a_name_of_another_format_is_never_sent(server, lab, http, wav, folder):
     server.script(http.chunked(wav))
     said = r"the stream is wav, and a\.mp3 is named as mp3; ask for format='mp3'"
     with pytest.raises(InvalidRequestError, match=said):

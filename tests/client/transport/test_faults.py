@@ -133,7 +133,7 @@ def test_what_can_get_better_is_repeated(server, lab, http):
         assert (result.text, result.timing.attempts, len(server.requests)) == ("Hello", 3, 3), status
 
 
-def test_a_500_that_says_why_and_that_it_will_stay_is_not_repeated(server, lab, http):
+def test_a_500_that_says_it_will_stay_is_not_repeated(server, lab, http):
     body = {"code": 500, "error": "Transcription service not available"}
     headers = {"X_Should_Retry": "false", "X_Speechlab_Reason": "the model 'small' is not here; fetch it"}
     server.script(http.reply(500, body, **headers))
@@ -144,7 +144,7 @@ def test_a_500_that_says_why_and_that_it_will_stay_is_not_repeated(server, lab, 
     assert (len(server.requests), failure.value.retryable, failure.value.attempts) == (1, False, 1)
 
 
-def test_015_a_500_is_repeated_twice_and_a_502_as_often_as_allowed(server, lab, http):
+def test_015_how_often_a_500_and_a_502_are_repeated(server, lab, http):
     for status, attempts in ((500, 3), (502, 5)):
         server.script(http.reply(status))
         with pytest.raises(ServerError) as caught:
@@ -291,7 +291,7 @@ def test_whoever_waits_a_minute_waits_for_a_quota_of_a_minute(server, lab, http,
         translate(lab)
 
 
-def test_a_refusal_that_asks_for_too_much_patience_is_told_at_once(server, lab, http, clock):
+def test_a_retry_after_beyond_patience_ends_the_call(server, lab, http, clock):
     server.script(http.reply(429, {"error": "quota"}, Retry_After="3600"))
     with pytest.raises(RateLimitError, match="quota") as caught:
         translate(lab)

@@ -149,7 +149,7 @@ def test_a_limit_of_calls_at_once_loses_nothing(most, retry_after):
 
 @pytest.mark.parametrize("ceiling", [16, 64])
 @pytest.mark.parametrize("retry_after", [None, 1.0])
-def test_a_limit_of_short_calls_takes_little_longer_than_one_that_is_known(ceiling, retry_after):
+def test_a_limit_of_short_calls_costs_little_time(ceiling, retry_after):
     # who knows the limit is refused nothing, and waits for nothing; a call takes 50 ms, and 5 until it is judged
     best_s = 600 * 0.055 / 8
     for seed in range(3):

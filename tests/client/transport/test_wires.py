@@ -96,7 +96,7 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
         Client("http://127.0.0.1:9", transport="aiohttp")
 
 
-def test_aiohttp_is_used_after_the_first_calls_unless_something_stands_against_it(monkeypatch):
+def test_choose_library_takes_aiohttp_after_first_calls(monkeypatch):
     monkeypatch.delitem(sys.modules, "aiohttp", raising=False)
     there = Settings(base_url="http://speech.invalid", ws_base_url="ws://speech.invalid")
     assert [choose_library(there, calls) for calls in (1, FIRST_CALLS, FIRST_CALLS + 1)] == [
@@ -178,7 +178,7 @@ def test_a_recording_that_shrinks_while_it_is_sent(server, lab, http, wav, tmp_p
 
 
 @pytest.mark.slow
-def test_a_connection_that_was_closed_while_the_loop_stood_still(server, http, wire):
+def test_a_connection_closed_behind_a_blocked_loop(server, http, wire):
     server.script([http.reply(body=TRANSLATED), http.CLOSE])
 
     async def main():
@@ -241,7 +241,7 @@ def refusing():
 
 
 @pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 X\r\nLink: a\r\n\r\n"])
-def test_a_refusal_that_resets_the_connection_is_the_status_sent_once(refusing, http, wire, wav, interim):
+def test_a_refusal_that_resets_the_connection_keeps_its_status(refusing, http, wire, wav, interim):
     address, answers, came = refusing
     answers.append(interim + http.reply(413, {"error": "too large"}))
     with Client(address, transport=wire) as lab, pytest.raises(APIError, match="HTTP 413: too large"):
@@ -249,9 +249,7 @@ def test_a_refusal_that_resets_the_connection_is_the_status_sent_once(refusing, 
     assert len(came) == 1
 
 
-def test_a_refusal_that_comes_before_the_next_piece_is_sent_is_not_lost(
-    refusing, http, wire, wav, monkeypatch
-):
+def test_a_refusal_before_the_next_piece_is_not_lost(refusing, http, wire, wav, monkeypatch):
     """The next piece fails before the loop reads what came."""
     address, answers, came = refusing
     answers.append(http.reply(413, {"error": "too large"}))
@@ -268,7 +266,7 @@ def test_a_refusal_that_comes_before_the_next_piece_is_sent_is_not_lost(
     assert len(came) == 1
 
 
-def test_an_upload_that_breaks_without_an_answer_is_repeated_once_and_says_so(refusing, wire, wav):
+def test_an_upload_that_breaks_is_repeated_once(refusing, wire, wav):
     address, answers, came = refusing
     answers.append(b"")
     with Client(address, transport=wire) as lab, pytest.raises(APIConnectionError) as caught:
