@@ -24,7 +24,8 @@ HEAD = "language,word,spoken\n"
         ([("en", "New", "noo"), ("en", "New York", "nooyork")], "New York, New Haven", "nooyork, noo Haven"),
         ([("en", "a", "b"), ("en", "b", "c")], "a b", "b c"),  # what was replaced stays
         ([("en", "polish", "polly")], "Polish up. Polish people polish.", "polly up. polly people polly."),
-        ([("en", "polish", "polly")], "A Polish man", "A Polish man"),
+        ([("en", "other", "uther")], "Another OTHER Other", "Another uther uther"),  # in any case
+        ([("en", "Other", "uther")], "OTHER other Other", "OTHER other uther"),
         ([("en", "polish", "polly"), ("en", "Polish", "pole")], "Polish polish", "pole polly"),
         ([("en", "café", "kaffay")], "cafe\u0301", "kaffay"),
         ([("ja", "鬼滅", "キメツ")], "この鬼滅は鬼滅だ", "このキメツはキメツだ"),
@@ -90,7 +91,7 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
         (b"", "line 1: the columns are ''"),
         (b"a,b,c\n", "line 1: the columns are 'a, b, c'"),
         (b"language,word,spoken,word\n", "line 1: the columns"),
-        (f"{HEAD}en,a,b\nja,x\n".encode(), "line 3: 2 cells in place of 3"),
+        (f"{HEAD}en,a,b\nja,x\n".encode(), "line 3: not 3 cells"),
         (f"{HEAD}en,a,b\n".encode() + b"ja,\xff,x\n", "line 3: it is not in UTF-8"),
         (f"{HEAD}ja,,x\n".encode(), "line 2: word has '', without a letter"),
         (f"{HEAD}ja,a,!\n".encode(), "line 2: spoken has '!', without a letter"),

@@ -133,7 +133,7 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
         the id of the run. With ``check``, the row has the best take, and also ``transcript`` (of the recognizer),
         ``take`` (its number, from 0), ``takes`` (how many were made; all are in the store), ``check`` (``ready``,
         ``faulty``, or ``unclear``: what is misheard in every take cannot be judged) and ``why``; the costs are those
-        of all takes, and ``attrs["speechlab_runs"]`` has the runs. :func:`speechlab.evaluate.acceptance` reports it.
+        of all takes. :func:`speechlab.evaluate.acceptance` reports it.
 
     Raises:
         InvalidRequestError: A column is missing, an argument is not allowed, or a new column would overwrite one.

@@ -8,6 +8,8 @@ from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 from speechlab._arguments import build_argument_error, check_text, convert_table, is_missing, require_columns
 from speechlab._pandas import pd
 from speechlab._traces import warn_user
@@ -56,8 +58,8 @@ def align(
 
     Returns:
         A row for each word: ``word``, ``start`` and ``end`` in seconds, in order, and ``confidence``, 0 to 1. Of
-        several recordings also ``row`` (its position), ``file`` (its name, else its position) and ``error``: a
-        recording that cannot be aligned has its words without times, and why.
+        several recordings also ``row`` (its position), ``file`` (its name, else its position) and ``error``: why a
+        recording could not be aligned, in a row without a word.
 
     Raises:
         InvalidRequestError: The text has no words, there is no speech, or the language is not given or not clear.
@@ -79,16 +81,23 @@ def align(
         return table
     with _turn:
         engine.load()  # without the model, no row can be aligned
-    columns, tables = ["row", "file", *_COLUMNS, "error"], []
     bar = open_bar(len(rows), "align", "recording", delay=_BAR_DELAY_S, leave=False) if progress else None
-    for number, row in enumerate(rows):
-        tables.append(_align_row(engine, number, row, unit))
+    columns, tables = ["row", "file", *_COLUMNS, "error"], []
+    for number, (recording, said, code) in enumerate(rows):
+        name = recording if isinstance(recording, str) else getattr(recording, "title", None) or str(number)
+        name = name.encode("utf-8", "replace").decode()  # of half of a character, no table could be saved
+        try:
+            part = _align_one(engine, recording, said, None if is_missing(code) else code, unit)
+            tables.append(part.assign(row=number, file=name, error=""))
+        except (SpeechLabError, OSError) as error:
+            cells = (number, name, "", math.nan, math.nan, 0.0, str(error))
+            tables.append(pd.DataFrame([cells], columns=columns))
         if bar is not None:
             bar.update()
     if bar is not None:
         bar.close()
     table = pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
-    if failed := table["row"][table["error"] != ""].nunique():
+    if failed := int((table["error"] != "").sum()):
         message = f"{failed} of {len(rows)} recordings could not be aligned; the column error says why"
         warn_user(message, stacklevel=2)
     _warn_of_doubts(table[table["error"] == ""], len(rows))
@@ -116,34 +125,16 @@ def _list_rows(audio: Any, text: Any, language: str | None) -> Sequence[tuple[An
         return None
     texts, recordings = list(text), list(audio) if isinstance(audio, Iterable) else [audio]
     if len(texts) != len(recordings):
-        message = (
-            f"give a text for each recording: there are {len(recordings)} recordings and {len(texts)} texts"
-        )
-        raise InvalidRequestError(message, parameter="text")
+        counts = f"there are {len(recordings)} recordings and {len(texts)} texts"
+        raise InvalidRequestError(f"give a text for each recording: {counts}", parameter="text")
     return [(recording, said, language) for recording, said in zip(recordings, texts, strict=True)]
-
-
-def _align_row(
-    engine: WhisperEngine, number: int, row: tuple[Any, Any, Any], unit: TimedUnit | None
-) -> pd.DataFrame:
-    """Return the words of one of several recordings; if it fails, without times and with the error."""
-    recording, said, code = row
-    name = recording if isinstance(recording, str) else getattr(recording, "title", None) or number
-    error = ""
-    try:
-        table = _align_one(engine, recording, said, None if is_missing(code) else code, unit)
-    except (SpeechLabError, OSError) as failure:
-        error = str(failure)
-        words = _drop_half_characters(said).split() if isinstance(said, str) else []
-        table = pd.DataFrame({"word": words or [""], "start": math.nan, "end": math.nan, "confidence": 0.0})
-    return table.assign(row=number, file=_drop_half_characters(str(name)), error=error)
 
 
 def _align_one(
     engine: WhisperEngine, audio: Any, text: Any, language: Any, unit: TimedUnit | None
 ) -> pd.DataFrame:
     check_text(text)
-    if _drop_half_characters(text) != text:
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
         message = f"the text {text!r:.60} has half of a character (a lone surrogate); repair it first"
         raise InvalidRequestError(message, parameter="text")
     code = guess_language([text]) if language is None else parse_primary_language(language)
@@ -156,12 +147,10 @@ def _align_one(
     samples = clip.to_mono().resample(SAMPLE_RATE).samples.ravel()
     with _turn:
         aligned = engine.align(samples, text, places, code)
-    ends = [min(word.end, clip.duration_s) for word in aligned]
-    rows = [
-        (text[first:last], round(min(word.start, end), 4), round(end, 4), round(word.confidence, 4))
-        for (first, last), word, end in zip(places, aligned, ends, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=_COLUMNS)
+    times = np.array(aligned, dtype=np.float64)
+    times[:, :2] = times[:, :2].clip(max=clip.duration_s)
+    words = [text[first:last] for first, last in places]
+    return pd.DataFrame(times.round(4), columns=_COLUMNS[1:]).assign(word=words)[_COLUMNS]
 
 
 def _warn_of_doubts(table: pd.DataFrame, recordings: int) -> None:
@@ -172,7 +161,3 @@ def _warn_of_doubts(table: pd.DataFrame, recordings: int) -> None:
         there = "there" if recordings == 1 else f"there (row {numbers})"
         message = f"the text of {len(rows)} of {recordings} recordings is hardly what is said {there}"
         warn_user(f"{message}: low confidence", stacklevel=3)
-
-
-def _drop_half_characters(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

@@ -7,6 +7,7 @@ import io
 import os
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -19,10 +20,10 @@ from speechlab.text._language_codes import language_code, writes_without_spaces
 from speechlab.text._languages.japanese import split_morphemes
 from speechlab.text._third_party import load_optional_module
 
-_MAX_CHARS, _MAX_BYTES = 200, 20 << 20
-# Hyphens, apostrophes and dots join what they stand between, and C++ is not C: half of such a word is no word.
-_WORD = re.compile(r"\w+(?:[-‐‑'’.@&]\w+)*[+#]*")
-_POSSESSIVE = re.compile(r"['’]s?\Z")
+_MAX_CHARS = 200
+# Hyphens, apostrophes and dots join what they stand between (but for the possessive), and C++ is not C: half of such
+# a word is no word.
+_WORD = re.compile(r"\w+(?:(?!['’]s\b)[-‐‑'’.@&]\w+)*[+#]*")
 _UNSEEN = re.compile("[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _FORMULA = ("=", "+", "-", "@")  # of spreadsheets
 
@@ -32,7 +33,7 @@ class LexiconEntry(NamedTuple):
 
     Attributes:
         language: Code of the language of the texts.
-        word: The word, or several, as texts have it.
+        word: The word, or several, as texts have it. Without a capital, it is matched in capitals, too.
         spoken: What is sent in its place, such as kana; empty if its reading is not decided.
         voice: Id or name of the voice; empty for all.
         context: Another part of the text, without which the entry does not apply; empty for none.
@@ -98,9 +99,6 @@ class Lexicon(tuple[LexiconEntry, ...]):
         except OSError as error:
             message = f"{where} cannot be read: {error.strerror or error}"
             raise InvalidRequestError(message, parameter="path") from error
-        if len(data) > _MAX_BYTES:
-            message = f"{where} has {len(data):,} bytes; a lexicon has at most {_MAX_BYTES:,}"
-            raise InvalidRequestError(message, parameter="path")
         return cls(_parse_lines(where.name, data))
 
     def write(self, path: str | os.PathLike[str]) -> Path:
@@ -115,7 +113,8 @@ class Lexicon(tuple[LexiconEntry, ...]):
         """Return a text as it is sent to a voice.
 
         The longest word is replaced at each place, whole words alone (in Japanese and Chinese by their dictionaries),
-        and nothing within what was replaced. An entry with a context has precedence, then one of the voice.
+        and nothing within what was replaced. An entry with a context has precedence, then one in the case of the
+        text, then one of the voice.
 
         Args:
             text: The text.
@@ -129,54 +128,37 @@ class Lexicon(tuple[LexiconEntry, ...]):
         codes = {language_code(code) for code in ([language] if isinstance(language, str) else language)}
         names = {name.casefold() for name in ("", *([voice] if isinstance(voice, str) else voice))}
         whole = unicodedata.normalize("NFC", text)
-        entries: dict[tuple[str, str], list[LexiconEntry]] = {}
+        folded, inside = whole.casefold(), dict[str, set[int]]()
+        places = defaultdict[tuple[int, int], list[LexiconEntry]](list)
         for entry in self:
-            if entry.language in codes and entry.voice.casefold() in names:
-                # as it is, and with a capital for the start of a sentence
-                for form in {entry.word, entry.word[0].upper() + entry.word[1:]}:
-                    if form in whole:
-                        entries.setdefault((form, entry.language), []).append(entry)
-        return _replace_words(whole, entries) if entries else text
-
-
-def _replace_words(text: str, entries: dict[tuple[str, str], list[LexiconEntry]]) -> str:
-    inside = {code: _find_places_inside_words(text, code) for _, code in entries}
-    longest_first = sorted(entries, key=lambda key: (-len(key[0]), key))
-    pieces: list[str] = []
-    at = copied = 0
-    while at < len(text):
-        spoken = None
-        for word, code in longest_first:
-            if text.startswith(word, at) and inside[code].isdisjoint((at, at + len(word))):
-                spoken = _choose_spelling(word, entries[word, code], text, at)
+            code, word = entry.language, entry.word
+            if code in codes and entry.voice.casefold() in names and word.casefold() in folded:
+                inside[code] = inside.get(code) or _find_places_inside_words(whole, code)
+                flags = 0 if any(map(str.isupper, word)) else re.IGNORECASE
+                for match in re.finditer(re.escape(word), whole, flags):
+                    if inside[code].isdisjoint(match.span()):
+                        places[match.span()].append(entry)
+        pieces, copied = [], 0
+        for start, end in sorted(places, key=lambda place: (place[0], -place[1])):
+            spoken = None if start < copied else _choose_spelling(whole[start:end], places[start, end], whole)
             if spoken is not None:
-                pieces += text[copied:at], spoken
-                at = copied = at + len(word)
-                break
-        else:
-            at += 1
-    return "".join([*pieces, text[copied:]])
+                pieces += whole[copied:start], spoken
+                copied = end
+        return "".join([*pieces, whole[copied:]]) if pieces else text
 
 
-def _choose_spelling(word: str, entries: list[LexiconEntry], text: str, at: int) -> str | None:
+def _choose_spelling(word: str, entries: list[LexiconEntry], text: str) -> str | None:
     """Return the spelling of a word; None if no entry applies here."""
-    exact = [entry for entry in entries if entry.word == word]
-    before = text[:at].rstrip(" \n\"'“”‘’([)]")
-    if not exact and before[-1:] not in ".!?…:":  # nor at the start, where there is nothing before
-        return None
-    entries = exact or entries
     fitting = [entry for entry in entries if entry.context.casefold() in text.casefold()]
-    ranks = [(bool(entry.context), bool(entry.voice)) for entry in fitting]
+    ranks = [(bool(entry.context), entry.word == word, bool(entry.voice)) for entry in fitting]
     best = [entry for entry, rank in zip(fitting, ranks, strict=True) if rank == max(ranks)]
     choices = list(dict.fromkeys(entry.spoken for entry in best or entries))
     if len(choices) == 1 and (choices[0] or not fitting):
         return choices[0] if fitting else None
-    readings = f"several readings in the lexicon ({', '.join(filter(None, choices))})"
-    readings = readings if len(choices) > 1 else "a reading that the lexicon leaves open"
-    message = (
-        f"{word!r} has {readings}; decide on one, or write an entry whose context is a part of this text"
-    )
-    raise InvalidRequestError(message, parameter="respell")
+    several = f"several readings in the lexicon ({', '.join(filter(None, choices))})"
+    readings = several if len(choices) > 1 else "a reading that the lexicon leaves open"
+    advice = "decide on one, or write an entry whose context is a part of this text"
+    raise InvalidRequestError(f"{word!r} has {readings}; {advice}", parameter="respell")
 
 
 def _find_places_inside_words(text: str, code: str) -> set[int]:
@@ -191,39 +173,31 @@ def _find_places_inside_words(text: str, code: str) -> set[int]:
             at += len(word)
     elif not writes_without_spaces(code):  # no dictionary says where the words of the others end
         for match in _WORD.finditer(text):
-            stem = _POSSESSIVE.sub("", match[0])
-            inside |= set(range(match.start() + 1, match.end())) - {match.start() + len(stem)}
+            inside |= set(range(match.start() + 1, match.end()))
     return inside
 
 
 def _parse_lines(name: str, data: bytes) -> Iterator[LexiconEntry]:
     """Yield the entries of a file; an error names the line."""
-    line, columns, problem = 1, list[str](), ""
+    line, known, problem = 1, LexiconEntry._fields, ""
     try:
-        lines = csv.reader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
-        for cells in lines:
-            line = lines.line_num
-            if not columns:
-                columns = _check_columns([cell.strip() for cell in cells])
-            elif len(cells) != len(columns) and cells:
-                problem = f"{len(cells)} cells in place of {len(columns)}; quote those with commas"
+        rows = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), strict=True)
+        columns = rows.fieldnames = [column.strip() for column in rows.fieldnames or ()]
+        if not {*known[:3]} <= {*columns} <= {*known} or len({*columns}) < len(columns):
+            problem = f"the columns are {', '.join(columns)!r:.80}; they must be some of {', '.join(known)}"
+        for cells in () if problem else rows:
+            line = rows.line_num
+            if None in cells or None in cells.values():
+                problem = f"not {len(columns)} cells, as in the first line; quote those with commas"
                 break
-            elif any(map(str.strip, cells)):
-                yield _check_entry(LexiconEntry(**dict(zip(columns, cells, strict=True))))
-        columns = columns or _check_columns([])
+            if any(map(str.strip, cells.values())):
+                yield _check_entry(LexiconEntry(**cells))
     except UnicodeDecodeError as error:
         line, problem = data.count(b"\n", 0, error.start) + 1, "it is not in UTF-8"
     except (csv.Error, ValueError) as error:
         problem = str(error)
     if problem:
         raise InvalidRequestError(f"{name}, line {line}: {problem}", parameter="path")
-
-
-def _check_columns(columns: list[str]) -> list[str]:
-    known = LexiconEntry._fields
-    if {*known[:3]} <= {*columns} <= {*known} and len({*columns}) == len(columns):
-        return columns
-    raise ValueError(f"the columns are {', '.join(columns)!r:.80}; they must be some of {', '.join(known)}")
 
 
 def _check_entry(values: Any, where: str = "") -> LexiconEntry:

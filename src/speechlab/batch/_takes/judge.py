@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip, to_clip
 from speechlab.batch._caller import process_table
@@ -30,16 +29,9 @@ if TYPE_CHECKING:
 _PADDING_S = 0.3
 # Share of a text that is recognized as something else before the recognizer is asked for the language.
 _MOSTLY_WRONG = 0.5
+_NO_LANGUAGE = "its language is not known; give language='en', or a column of languages"
 # Seconds of measuring before a bar shows it.
 _BAR_DELAY_S = 2.0
-_HYPOTHESIS = ("hypothesis", "hypothesis_language", "status", "error")
-
-
-class SpokenTake(NamedTuple):
-    """A take of a line that is not judged yet."""
-
-    line: ScriptLine
-    take: LineTake
 
 
 class Judge:
@@ -49,10 +41,8 @@ class Judge:
         self._recognizer, self._calling = recognizer, calling
         self._centers: Centers | None = None
 
-    def judge_takes(self, spoken: Sequence[SpokenTake]) -> list[LineTake]:
-        """Return the takes with what is wrong with each; the first ones make the centers of their voices."""
-        if not spoken:
-            return []
+    def judge_takes(self, spoken: Sequence[tuple[ScriptLine, LineTake]]) -> None:
+        """Give lines their takes, with what is wrong with each; the first ones make the centers of their voices."""
         sounds, is_shown = [], self._calling["progress"] is True
         with show_progress(
             is_shown, len(spoken), "measure takes", unit="take", delay_s=_BAR_DELAY_S
@@ -62,41 +52,31 @@ class Judge:
                 advance()
         self._centers = self._centers or Centers(sounds)
         heard = self._recognize([take.audio for _, take in spoken], [line.language for line, _ in spoken])
-        judged = [
-            replace(self._judge_words(line, take, row), faults=self._centers.find_faults(sound))
-            for (line, take), row, sound in zip(spoken, heard, sounds, strict=True)
-        ]
-        return self._find_wrong_languages(spoken, self._recognize_again(spoken, judged))
+        for (line, take), sound, row in zip(spoken, sounds, heard, strict=True):
+            faults = self._centers.find_faults(sound)
+            line.takes.append(_compare_words(line, replace(take, faults=faults), row))
+        doubtful = [line for line, _ in spoken if line.takes[-1].words and not line.takes[-1].faults]
+        self._recognize_again(doubtful)
 
-    def _recognize_again(self, spoken: Sequence[SpokenTake], judged: list[LineTake]) -> list[LineTake]:
-        """Recognize once more what has nothing wrong but words, with silence around it: a recognizer slips, too."""
-        doubtful = [at for at, take in enumerate(judged) if take.words and not take.faults]
-        lines = [spoken[at].line for at in doubtful]
-        sounds = [_pad_with_silence(judged[at].audio) for at in doubtful]
-        heard = self._recognize(sounds, [line.language for line in lines])
-        for at, line, row in zip(doubtful, lines, heard, strict=True):
-            again = self._judge_words(line, judged[at], row)
-            if not again.unjudged and _is_better(again, judged[at]):
-                judged[at] = again
-        return judged
+    def _recognize_again(self, lines: Sequence[ScriptLine]) -> None:
+        """Recognize last takes with silence around them: a recognizer slips, too.
 
-    def _find_wrong_languages(self, spoken: Sequence[SpokenTake], judged: list[LineTake]) -> list[LineTake]:
-        """Have the recognizer identify the language of what is mostly wrong: told a language, it hears that one."""
-        doubtful = [
-            at
-            for at, take in enumerate(judged)
-            if spoken[at].line.language in set(Language)  # those that a service identifies
-            and _count_replaced(take) > _MOSTLY_WRONG * len(spoken[at].line.text)
-        ]
-        heard = self._recognize([judged[at].audio for at in doubtful], [None] * len(doubtful))
-        for at, row in zip(doubtful, heard, strict=True):
-            code = row["hypothesis_language"]
-            if is_missing(code) or not code:  # a function need not say it
-                continue
-            if parse_primary_language(code) != spoken[at].line.language:
-                fault = f"it is recognized as {get_language_name(str(code))}"
-                judged[at] = replace(judged[at], faults=(*judged[at].faults, fault))
-        return judged
+        Where most is wrong, it is asked for the language: told one, it hears that one.
+        """
+        languages = [None if _is_mostly_wrong(line) else line.language for line in lines]
+        sounds = [_pad_with_silence(line.takes[-1].audio) for line in lines]
+        heard = self._recognize(sounds, languages)
+        for line, asked, row in zip(lines, languages, heard, strict=True):
+            take, code = line.takes[-1], row["hypothesis_language"]
+            again = _compare_words(line, take, row)
+            if (
+                asked is None
+                and code
+                and parse_primary_language(code) != parse_primary_language(line.language)
+            ):
+                again = replace(take, faults=(f"it is recognized as {get_language_name(code)}",))
+            if again.faults or (not again.unjudged and again.rank < take.rank):
+                line.takes[-1] = again
 
     def _recognize(self, recordings: Sequence[Any], languages: Sequence[str | None]) -> list[dict[Any, Any]]:
         if not recordings:
@@ -105,29 +85,39 @@ class Judge:
         options = {**self._calling, "audio": "audio", "language": Column("language")}
         with suppress_failure_warnings():  # the rows say that they could not be judged
             table = process_table(self._recognizer, TranscriptionStep, frame, options)
-        return table[list(_HYPOTHESIS)].to_dict("records")
-
-    def _judge_words(self, line: ScriptLine, take: LineTake, row: Mapping[Any, Any]) -> LineTake:
-        if line.problem or is_missing(row["hypothesis"]):
-            return replace(take, unjudged=line.problem or f"the recognizer failed: {row['error']}")
-        try:
-            # a word that a lexicon respells may be recognized in either form
-            faults = [
-                find_word_faults(text, row["hypothesis"], str(line.language))
-                for text in dict.fromkeys((line.text, take.sent or line.text))
-            ]
-            words = min(faults, key=count_faulty_characters)
-        except SpeechLabError as error:
-            return replace(take, transcript=row["hypothesis"], unjudged=str(error))
-        return replace(take, transcript=row["hypothesis"], words=words)
+        cells = table[["hypothesis", "hypothesis_language", "error"]].astype(object)
+        return cells.where(cells.notna(), None).to_dict("records")
 
 
-def _is_better(take: LineTake, other: LineTake) -> bool:
-    return count_faulty_characters(take.words) < count_faulty_characters(other.words)
+def _compare_words(line: ScriptLine, take: LineTake, row: Mapping[Any, Any]) -> LineTake:
+    """Return a take with what was recognized, which of a word that a lexicon respells may be either form."""
+    hypothesis = row["hypothesis"]
+    if line.language is None:
+        return replace(take, transcript=hypothesis, unjudged=_NO_LANGUAGE)
+    if hypothesis is None:
+        return replace(take, unjudged=f"the recognizer failed: {row['error']}")
+    forms = dict.fromkeys((line.text, take.sent or line.text))
+    try:
+        faults = [find_word_faults(text, hypothesis, line.language) for text in forms]
+        respelled = find_word_faults(line.text, take.sent or line.text, line.language)
+    except SpeechLabError as error:
+        return replace(take, transcript=hypothesis, unjudged=str(error))
+    words = min(faults, key=count_faulty_characters)
+    known = " ".join(f"{fault.reference} {fault.hypothesis}" for fault in respelled).casefold()
+    is_neither = bool(words) and all(
+        fault.reference.strip() and fault.hypothesis.strip() and fault.reference.casefold().strip() in known
+        for fault in words
+    )
+    why = "a word of the lexicon is written in neither form" if is_neither else ""
+    return replace(take, transcript=hypothesis, words=words, unjudged=why)
 
 
-def _count_replaced(take: LineTake) -> int:
-    return sum(len(fault.reference) for fault in take.words if fault.hypothesis.strip())
+def _is_mostly_wrong(line: ScriptLine) -> bool:
+    """Return whether most of a last take is recognized as other words, in a language that services identify."""
+    replaced = sum(len(fault.reference) for fault in line.takes[-1].words if fault.hypothesis.strip())
+    return parse_primary_language(line.language) in set(Language) and replaced > _MOSTLY_WRONG * len(
+        line.text
+    )
 
 
 def _pad_with_silence(recording: Any) -> bytes:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from speechlab.batch._takes.words import WordFault, count_faulty_characters, describe_word_faults
 
 # What a line is after its check.
 READY, FAULTY, UNCLEAR = "ready", "faulty", "unclear"
+# Ways to another take: another reading of a voice that varies, a warmer one, other marks in the text, another voice.
+AGAIN, WARMER, CUT, FALLBACK = "again", "warmer", "cut", "fallback"
 _CLAUSE_END = re.compile(r"(?<=\w)\s*[,;:、，；：]\s*(?=\w)")
 _FINAL_MARKS = ".。!！?？"
 _WIDE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
@@ -24,7 +24,7 @@ class LineTake:
     number: int  # among the takes of its line, from 0
     audio: str
     voice: str
-    sent: str = ""  # the text that was spoken: with the spellings of a lexicon
+    sent: str  # the text that was spoken: with the spellings of a lexicon
     transcript: str | None = None
     faults: tuple[str, ...] = ()  # of the sound
     words: tuple[WordFault, ...] = ()
@@ -53,7 +53,7 @@ class LineTake:
     def describe(self, text: str) -> str:
         """Return what is wrong with it."""
         words = describe_word_faults(self.words, text, self.transcript or "") if self.words else []
-        return "; ".join([*self.faults, *words]) or self.unjudged
+        return "; ".join(filter(None, [*self.faults, *words, self.unjudged]))
 
 
 @dataclass
@@ -63,11 +63,8 @@ class ScriptLine:
     position: int
     text: str
     language: str | None
-    problem: str = ""  # why no take of it can be judged
     takes: list[LineTake] = field(default_factory=list)
-    spoken: int = 0  # takes that were asked for, those that failed too
-    sent: set[str] = field(default_factory=set)  # other cuts of its text
-    fell_back: set[int] = field(default_factory=set)  # numbers of the takes of the other voice
+    ways: list[str] = field(default_factory=list)  # of all takes that were asked for, those that failed too
     ended: str = ""  # why no other take is made
 
     @property
@@ -88,32 +85,28 @@ class ScriptLine:
         """Whether another take is worth it."""
         return bool(self.takes) and not (self.ended or self.best.is_right or self.best.is_unclear)
 
-    def to_cells(self) -> dict[str, Any]:
-        """Return what the table says of the line."""
-        if not self.takes:
-            return {}
+    @property
+    def next_cut(self) -> str | None:
+        """The text with other marks between or after its clauses than in the takes before."""
+        bare = self.text.rstrip()
+        end = "。" if _WIDE.search(bare) else "."
+        finished = bare.rstrip(_FINAL_MARKS) if bare.endswith((".", "。")) else bare
+        if finished == bare and not bare.endswith(tuple(_FINAL_MARKS)):
+            finished = bare + end
+        cuts = dict.fromkeys((_CLAUSE_END.sub(end if end == "。" else ". ", bare), finished))
+        others = [cut for cut in cuts if cut != bare and cut.strip(_FINAL_MARKS)]
+        return next(iter(others[self.ways.count(CUT) :]), None)
+
+    def judge(self) -> tuple[str, str]:
+        """Return what the line is, and why."""
         best, first = self.best, self.takes[0]
-        cells = {"transcript": best.transcript, "take": best.number, "takes": self.spoken}
         if best.is_right:
             why = [] if best is first else [f"take {first.number}: {first.describe(self.text)}"]
-            why += ["spoken by the fallback voice"] if best.number in self.fell_back else []
-            return {**cells, "check": READY, "why": "; ".join(why) or None}
+            why += ["spoken by the fallback voice"] if self.ways[best.number] == FALLBACK else []
+            return READY, "; ".join(why)
+        what = best.describe(self.text)
         if best.is_unclear:
-            return {**cells, "check": UNCLEAR, "why": f"could not be judged: {best.unjudged}"}
+            return UNCLEAR, f"could not be judged: {what}"
         if self.is_alike_in_every_take:
-            why = [f"could not be judged: {best.describe(self.text)}, in each of {len(self.takes)} takes"]
-            return {**cells, "check": UNCLEAR, "why": why[0]}
-        why = [best.describe(self.text), *([self.ended] if self.ended else [])]
-        return {**cells, "check": FAULTY, "why": "; ".join(why)}
-
-
-def iter_other_cuts(text: str) -> Iterator[str]:
-    """Yield a text with other marks between and after its clauses, for voices that read a text in one way only."""
-    bare = text.rstrip()
-    end = "。" if _WIDE.search(bare) else "."
-    cut = _CLAUSE_END.sub(end if end == "。" else ". ", bare)
-    finished = bare.rstrip(_FINAL_MARKS) if bare.endswith((".", "。")) else bare
-    finished = bare + end if finished == bare and not bare.endswith(tuple(_FINAL_MARKS)) else finished
-    yield from dict.fromkeys(
-        other for other in (cut, finished) if other != bare and other.strip(_FINAL_MARKS)
-    )
+            return UNCLEAR, f"could not be judged: {what}, in each of {len(self.takes)} takes"
+        return FAULTY, "; ".join(filter(None, (what, self.ended)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -118,7 +118,7 @@ def readings(
     rows, notes = _select_texts(frame[[text, language]], chosen)
     listen = partial(_speak_and_recognize, lab, recognizer or lab, chosen, run, notes)
     first = listen("texts", rows.assign(sent=rows["text"]), existing)
-    found, count = _find_suspects(first, given, {entry.word for entry in existing})
+    found, count = _find_suspects(first, given, frozenset(entry.word for entry in existing))
     suspects = sorted(found, key=lambda word: (not word.is_rare, -len(found[word]), word.text))
     if left := len(suspects[words:]):
         notes.append(f"{format_count(left, 'suspected word was', 'suspected words were')} not spoken again.")
@@ -192,35 +192,33 @@ def _speak_and_recognize(
         {"": recognizer}, made[""], "language", **run.to_batch_arguments(f"recognize {stage}")
     )
     table = table.rename(columns={f"{HEAR}hypothesis": "hypothesis"})
-    notes += refusals
     failed = table[table["hypothesis"].isna()]
     if len(failed):
         why = failed[f"{SPEAK}error"].fillna(failed[f"{HEAR}error"]).iloc[0]
-        notes.append(f"{format_count(len(failed), 'call')} of {stage} failed, the first: {why}")
+        refusals += [f"{format_count(len(failed), 'call')} of {stage} failed, the first: {why}"]
+    notes += refusals
     return table.dropna(subset=["hypothesis"])
 
 
 def _find_suspects(
-    rows: pd.DataFrame, known: Mapping[str, str], taken: Collection[str]
+    rows: pd.DataFrame, known: Mapping[str, str], taken: frozenset[str]
 ) -> tuple[dict[Word, list[_Trial]], int]:
     """Return words that are mostly recognized as other sounds, and where; and how many words there are."""
-    places: list[tuple[Word, _Trial]] = []
     merged: dict[tuple[str, str], Word] = {}
+    places = defaultdict[tuple[str, str], list[_Trial]](list)
     for text, code, answer, audio in rows[["text", "language", "hypothesis", "audio"]].itertuples(
         index=False
     ):
-        for word in dict.fromkeys(list_words(text, code, known)):
-            if word.text not in taken:
-                places.append((word, _Trial(text, "", answer, audio)))
+        for word in list_words(text, code, known):
+            if taken.isdisjoint((word.text, word.text.casefold())):
                 merged[word[:2]] = merged.get(word[:2], word).merge_readings(word)
-    counts, wrong = Counter[Word](), defaultdict[Word, list[_Trial]](list)
-    for part, trial in places:
-        word = merged[part[:2]]
-        counts[word] += 1
-        recognized = find_recognized(trial.text, word, trial.recognized)
-        if not word.is_read_right(recognized):
-            wrong[word].append(trial._replace(recognized=recognized))
-    return {word: trials for word, trials in wrong.items() if 2 * len(trials) >= counts[word]}, len(counts)
+                places[word[:2]].append(_Trial(text, "", find_recognized(text, word, answer), audio))
+    suspects = {}
+    for part, trials in places.items():
+        wrong = [trial for trial in trials if not merged[part].is_read_right(trial.recognized)]
+        if 2 * len(wrong) >= len(trials):
+            suspects[merged[part]] = wrong
+    return suspects, len(merged)
 
 
 def _judge_suspects(
@@ -231,34 +229,27 @@ def _judge_suspects(
 ) -> list[dict[str, Any]]:
     """Return the rows of words that are misread, or that cannot be judged, after as few trials as it takes."""
     trials = {word: [min(wrong, key=lambda trial: len(trial.text))] for word, wrong in suspects.items()}
-    judged = {word: _judge_word(word, of) for word, of in trials.items()}
     for number, pairs in enumerate(_ROUNDS, 1):
-        sent = []
-        for at, (word, row) in enumerate(judged.items()):
-            if row is None or row["verdict"] != _HEARD:
-                continue
-            sentences = [
-                trials[word][0].text,
-                *(carrier.format(word.text) for carrier in CARRIERS[word.language]),
-            ]
+        asked: list[tuple[Word, str, str, str, str]] = []
+        for word, of in trials.items():
+            row = _judge_word(word, of)
+            sentences = [of[0].text, *(carrier.format(word.text) for carrier in CARRIERS[word.language])]
             spellings = ["", *word.spellings]
-            for text, spelling in [(sentences[b], spellings[a]) for a, b in pairs if a < len(spellings)]:
-                entry = [(word.language, word.text, spelling)] if spelling else []
-                speech = Synthesize(text, voice=voice, respell=Lexicon([*existing, *entry]))
-                sent.append((at, text, word.language, spelling, speech.sent_text))
-        if not sent:
-            continue
-        frame = pd.DataFrame(sent, columns=["number", "text", "language", "spelling", "sent"])
-        answers = listen(f"suspected words, round {number}", frame)
-        words = list(judged)
-        for at, *cells in answers[["number", "text", "spelling", "hypothesis", "audio"]].itertuples(
-            index=False
-        ):
-            trial = _Trial(*cells)
-            recognized = find_recognized(trial.text, words[at], trial.recognized)
-            trials[words[at]].append(trial._replace(recognized=recognized))
-        judged |= {words[at]: _judge_word(words[at], trials[words[at]]) for at in {row[0] for row in sent}}
-    return [row for row in judged.values() if row]
+            for at, sentence in pairs if row and row["verdict"] == _HEARD else ():
+                if at < len(spellings):
+                    entry = [(word.language, word.text, spellings[at])] if at else []
+                    speech = Synthesize(
+                        sentences[sentence], voice=voice, respell=Lexicon([*existing, *entry])
+                    )
+                    asked.append((word, speech.text, word.language, spellings[at], speech.sent_text))
+        if asked:
+            frame = pd.DataFrame(asked, columns=["word", "text", "language", "spelling", "sent"])
+            answers = listen(f"suspected words, round {number}", frame)
+            for word, text, spelling, answer, audio in answers[
+                ["word", "text", "spelling", "hypothesis", "audio"]
+            ].itertuples(index=False):
+                trials[word].append(_Trial(text, spelling, find_recognized(text, word, answer), audio))
+    return [row for word, of in trials.items() if (row := _judge_word(word, of))]
 
 
 def _judge_word(word: Word, trials: Sequence[_Trial]) -> dict[str, Any] | None:
@@ -270,16 +261,22 @@ def _judge_word(word: Word, trials: Sequence[_Trial]) -> dict[str, Any] | None:
     rights = Counter(trial.spelling for trial in respelled if word.is_read_right(trial.recognized))
     best = max(word.spellings, key=rights.__getitem__, default="")
     answers = {trial.text: trial.recognized for trial in plain}
-    alike = {trial.text for trial in respelled if answers.get(trial.text) == trial.recognized}
+    alike = [trial for trial in respelled if answers.get(trial.text) == trial.recognized]
+    verdict = _UNJUDGED if 2 * len(alike) > len(respelled) else _HEARD
     if any(word.has_kun_reading(trial.recognized) for trial in plain):
         verdict = _HEARD
     elif rights[best] > 1:
         verdict = _REPAIRED
-    else:
-        verdict = _UNJUDGED if 2 * len(alike) > len({trial.text for trial in respelled}) else _HEARD
     before = plain[0]
     after = next((trial for trial in respelled if (trial.text, trial.spelling) == (before.text, best)), None)
-    heard = (before.recognized, after.recognized if after else "")
-    sounds = (before.text, before.audio, after.audio if after else None)
-    cells = (word.text, word.language, verdict, best or " / ".join(word.readings), *heard, *sounds)
-    return dict(zip(_COLUMNS, cells, strict=True))
+    return {
+        "word": word.text,
+        "language": word.language,
+        "verdict": verdict,
+        "spelling": best or " / ".join(word.readings),
+        "recognized": before.recognized,
+        "respelled": after.recognized if after else "",
+        "text": before.text,
+        "audio": before.audio,
+        "spoken": after.audio if after else None,
+    }

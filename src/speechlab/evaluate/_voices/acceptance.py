@@ -55,7 +55,7 @@ def acceptance(
 
     Returns:
         A report: ``table`` has the lines, exceptions first, with ``state`` (*ready*, *needs an ear*, *wrong*,
-        *failed*), ``decision`` and ``sampled``; ``summary`` the counts by voice and language; ``tables["bound"]`` the
+        *failed*, *not asked*), ``decision`` and ``sampled``; ``summary`` the counts by voice and language; ``tables["bound"]`` the
         sample and what follows from it.
 
     Raises:
