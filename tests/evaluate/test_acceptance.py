@@ -80,7 +80,9 @@ def test_what_was_chosen_by_hand_makes_no_bound_and_other_notes_are_refused():
 
 def test_what_a_budget_left_is_not_asked_and_nothing_failed():
     made = lines(2, None, None)
-    made["status"], made["error"] = ["ok", "ok", "cancelled", "cancelled"], "not asked: the budget is used up"
+    made = made.assign(
+        status=["ok"] * 2 + ["cancelled"] * 2, error="not asked: the budget is used up", why=None
+    )
     report = evaluate.acceptance(made)
     assert report.conclusion.text == "2 of 4 lines are ready; 2 were not asked."
     assert report.table["state"].tolist() == ["not asked"] * 2 + ["ready"] * 2

@@ -138,7 +138,7 @@ class Lexicon(tuple[LexiconEntry, ...]):
                 for match in re.finditer(re.escape(word), whole, flags):
                     if inside[code].isdisjoint(match.span()):
                         places[match.span()].append(entry)
-        pieces, copied = [], 0
+        pieces, copied = list[str](), 0
         for start, end in sorted(places, key=lambda place: (place[0], -place[1])):
             spoken = None if start < copied else _choose_spelling(whole[start:end], places[start, end], whole)
             if spoken is not None:

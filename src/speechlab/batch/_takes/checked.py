@@ -182,7 +182,8 @@ class CheckedTakes:
             rows = rows.iloc[[line.position for line in lines]]
             options["on_error"] = "row"
         if "text" in changes:
-            rows = rows.assign(**{_TEXT: [line.next_cut for line in lines]})
+            cuts: list[Any] = [line.next_cut for line in lines]
+            rows = rows.assign(**{_TEXT: cuts})
         with suppress_failure_warnings() if self._pieces else nullcontext():
             table = process_table(self._lab, SynthesisStep, rows, options)
         self._count_spending(table.attrs.get(RUN_ATTRIBUTE))

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # Silence around a recording that is recognized once more, in seconds.
 _PADDING_S = 0.3
+# Languages that services identify.
+_IDENTIFIED = frozenset[str](Language)
 # Share of a text that is recognized as something else before the recognizer is asked for the language.
 _MOSTLY_WRONG = 0.5
 _NO_LANGUAGE = "its language is not known; give language='en', or a column of languages"
@@ -72,7 +74,7 @@ class Judge:
             if (
                 asked is None
                 and code
-                and parse_primary_language(code) != parse_primary_language(line.language)
+                and parse_primary_language(code) != parse_primary_language(line.language or "")
             ):
                 again = replace(take, faults=(f"it is recognized as {get_language_name(code)}",))
             if again.faults or (not again.unjudged and again.rank < take.rank):
@@ -115,7 +117,7 @@ def _compare_words(line: ScriptLine, take: LineTake, row: Mapping[Any, Any]) -> 
 def _is_mostly_wrong(line: ScriptLine) -> bool:
     """Return whether most of a last take is recognized as other words, in a language that services identify."""
     replaced = sum(len(fault.reference) for fault in line.takes[-1].words if fault.hypothesis.strip())
-    return parse_primary_language(line.language) in set(Language) and replaced > _MOSTLY_WRONG * len(
+    return parse_primary_language(line.language or "") in _IDENTIFIED and replaced > _MOSTLY_WRONG * len(
         line.text
     )
 

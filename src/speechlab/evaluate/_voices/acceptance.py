@@ -55,8 +55,8 @@ def acceptance(
 
     Returns:
         A report: ``table`` has the lines, exceptions first, with ``state`` (*ready*, *needs an ear*, *wrong*,
-        *failed*, *not asked*), ``decision`` and ``sampled``; ``summary`` the counts by voice and language; ``tables["bound"]`` the
-        sample and what follows from it.
+        *failed*, *not asked*), ``decision`` and ``sampled``; ``summary`` counts them by voice and language;
+        ``tables["bound"]`` has the sample and what follows from it.
 
     Raises:
         InvalidRequestError: The table is of no checked batch, or a note of what was heard is neither right nor wrong.
