@@ -15,7 +15,7 @@ import speechlab as sl
 from speechlab.errors import EngineError
 from support.http_server import reply
 
-PAGE = (Path(__file__).parents[2] / "docs" / "any-system.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "vendors.md").read_text("utf-8")
 CLIP = sl.AudioClip(0.5 * np.sin(np.arange(8_000) / 9), 16_000)
 pytestmark = [
     pytest.mark.slow,
@@ -33,7 +33,7 @@ def recipe(monkeypatch):
             code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if f"\n{name} = " in code
         )
         names = {"sl": sl, "np": np}
-        exec(compile(block, "any-system.md", "exec"), names)
+        exec(compile(block, "vendors.md", "exec"), names)
         opened.append(names[name])
         return names[name]
 
@@ -60,11 +60,10 @@ def local(monkeypatch, server):
 
 
 def test_each_recipe_says_how_it_was_tried():
-    part = PAGE.partition("\n## Vendors\n")[2].partition("\n## ")[0]
-    tried = dict(re.findall(r"^\*\*(.+?)\*\*(?: \((.+?)\))?", part, re.MULTILINE))
-    ways = {"run", "not run", "signatures checked", "run against a local server"}
-    assert {name for name, how in tried.items() if how not in ways} == {"A LiteLLM proxy"}
-    assert [name for name, how in tried.items() if how == "not run"] == ["transformers"]
+    tried = dict(re.findall(r"^## (.+)\n\n(.+?)[.:]", PAGE.partition("\n## Next\n")[0], re.MULTILINE))
+    assert set(tried.values()) == {"Run", "Not run", "Signatures checked", "Run against a local server"}
+    assert [name for name, how in tried.items() if how == "Not run"] == ["transformers"]
+    assert len(tried) == PAGE.count("\n## ") - 1
 
 
 def test_piper_speaks_and_streams(recipe, tmp_path, monkeypatch):
