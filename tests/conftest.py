@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 import time
@@ -83,6 +84,21 @@ LONGEST = (
     "widgets/test_hosts_browser.py",
 )
 """Files that take long: first, so that no worker is left with one when the others are done."""
+
+
+# What a system does not have; files of tests that use it are not collected there.
+MISSING = {
+    "win32": r"\bos\.(fork|mkfifo|killpg|getuid)|\bsignal\.(SIG(KILL|STOP|CONT|HUP|ALRM|XFSZ|SEGV)|pthread_kill|siginterrupt)"
+    r"|\bimport (fcntl|resource|termios|pty)|AF_UNIX|unix:/|/proc/|/dev/|/usr/bin|\"bash\"|\.chmod\(",
+    "darwin": r"/proc/|/dev/full|VmHWM|RLIMIT_AS",
+}
+
+
+def pytest_ignore_collect(collection_path):
+    missing = MISSING.get(sys.platform)
+    if missing and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
+        return bool(re.search(missing, collection_path.read_text("utf-8"))) or None
+    return None
 
 
 @pytest.hookimpl(wrapper=True)

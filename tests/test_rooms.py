@@ -26,6 +26,7 @@ BEHIND_A_DOOR = re.compile(r"^\s*(?:from|import)\s+(?P<module>speechlab\.(?P<roo
 ROOMS = sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
 AT_THE_ROOT = [
     ".ci",
+    ".gitattributes",
     ".github",
     ".gitignore",
     ".pre-commit-config.yaml",

@@ -12,20 +12,21 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-_FORKED = multiprocessing.get_context("forkserver")
-# The modules of the command line itself are not among them: they look at the terminal when they are imported.
-_FORKED.set_forkserver_preload(
-    [
-        "distributed.cli.dask_scheduler",
-        "distributed.cli.dask_worker",
-        "pyarrow.pandas_compat",
-        "rich.progress",
-        "speechlab.datasets",
-        "speechlab.evaluate",
-        "support.forked",
-        "typer.core",
-    ]
-)
+_FORKED = multiprocessing.get_context("forkserver" if hasattr(os, "fork") else "spawn")
+if hasattr(os, "fork"):
+    # The modules of the command line itself are not among them: they look at the terminal when they are imported.
+    _FORKED.set_forkserver_preload(
+        [
+            "distributed.cli.dask_scheduler",
+            "distributed.cli.dask_worker",
+            "pyarrow.pandas_compat",
+            "rich.progress",
+            "speechlab.datasets",
+            "speechlab.evaluate",
+            "support.forked",
+            "typer.core",
+        ]
+    )
 
 
 def _new_file():
@@ -120,7 +121,7 @@ def _begin(work, arguments, environment, folder, said):
     sys.argv = arguments
     for number, (path, stream) in enumerate(zip(said, (sys.stdout, sys.stderr), strict=True), start=1):
         stream.reconfigure(encoding="utf-8")  # while its file has a place, which a terminal has not
-        file = os.open(path, os.O_WRONLY)
+        file = os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
         os.dup2(file, number)
         os.close(file)
     work()
