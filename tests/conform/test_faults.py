@@ -1,4 +1,4 @@
-"""The tool can fail: each fault is seeded into a service's replies and has to be caught."""
+"""The tool can fail: each fault is planted into a service's replies and has to be caught."""
 
 from __future__ import annotations
 
@@ -14,351 +14,9 @@ from support.proxy import BINARY, CLOSE, TEXT, Fault, Reply
 FAULTS: dict[str, tuple[type[Fault], tuple[str, ...]]] = {}
 
 
-def seeded(*names):
-    def register(cls):
-        FAULTS[cls.__name__] = (cls, names)
-        return cls
-
-    return register
-
-
-# HTTP, who is let in
-
-
-@seeded("1-key-needed")
-class KeyNotNeeded(Fault):
-    def asked(self, request):
-        if (
-            not any(name.lower() == "authorization" for name, _ in request.headers)
-            and request.method == "GET"
-        ):
-            return Reply(200, {"content-type": "application/json"}, b'{"voices": []}')
-        return None
-
-
-@seeded("3-401-body")
-class OtherWords401(Fault):
-    def answered(self, request, reply):
-        if reply.status == 401:
-            reply.set(reply.json() | {"error": "go away"})
-
-
-@seeded("3-401-body")
-class OtherNumber401(Fault):
-    def answered(self, request, reply):
-        if reply.status == 401:
-            reply.set(reply.json() | {"code": 401})
-
-
-@seeded("6-before-the-body")
-class BodyBeforeKey(Fault):
-    def answered(self, request, reply):
-        if reply.status == 401 and request.body == b"{":
-            reply.set(reply.json() | {"code": 100}, 400)
-
-
-@seeded("9-body")
-class PlainTextErrors(Fault):
-    def answered(self, request, reply):
-        if reply.status == 400:
-            reply.headers["content-type"], reply.body = "text/plain", b"bad request"
-
-
-# HTTP, voices and speech
-
-
-@seeded("22-fields")
-class VoicesWithoutStreaming(Fault):
-    def answered(self, request, reply):
-        if request.path == "/tts/voices":
-            found = reply.json()["voices"]
-            reply.set({"voices": [{k: v for k, v in each.items() if k != "streaming"} for each in found]})
-
-
-@seeded("23-values")
-class OtherGenders(Fault):
-    def answered(self, request, reply):
-        if request.path == "/tts/voices":
-            reply.set(
-                {"voices": [each | {"gender": each["gender"].lower()} for each in reply.json()["voices"]]}
-            )
-
-
-@seeded("27-voice-id", "28-text", "31-format")
-class FrameworkValidation(Fault):
-    def answered(self, request, reply):
-        if reply.status == 400:
-            reply.set({"detail": "field required"}, 422)
-
-
-@seeded("29-code-points", "151-most-text")
-class Utf16Limit(Fault):
-    def asked(self, request):
-        if len(str(request.json().get("text", "")).encode("utf-16-le")) > 10_000:
-            return Reply(400, {"content-type": "application/json"}, b'{"code": 400, "error": "too long"}')
-        return None
-
-    def up(self, kind, data):
-        message = json.loads(data) if kind == TEXT else {}
-        if len(message.get("text", "").encode("utf-16-le")) > 10_000:
-            error = {"type": "tts.error", "code": "tts_text_too_long", "message": "too long"}
-            return [], [(TEXT, json.dumps(error).encode())]
-        return [(kind, data)], []
-
-
-@seeded("29-too-long")
-class NoTextLimit(Fault):
-    def asked(self, request):
-        fields = request.json()
-        if len(str(fields.get("text", ""))) > 5_000:
-            request.body = json.dumps(fields | {"text": "Hello."}).encode()
-
-
-@seeded("34-default-rate")
-class OtherDefaultRate(Fault):
-    def answered(self, request, reply):
-        if reply.body[:4] == b"RIFF":
-            reply.body = reply.body[:24] + (22_050).to_bytes(4, "little") + reply.body[28:]
-
-
-@seeded("36-odd-rate")
-class RatesIgnored(Fault):
-    def asked(self, request):
-        fields = request.json()
-        if fields.pop("sample_rate", None) is not None:
-            request.body = json.dumps(fields).encode()
-
-
-@seeded("41-hostile")
-class CrashOnJson(Fault):
-    def answered(self, request, reply):
-        if request.path == "/tts" and request.body[:1] == b"[":
-            reply.set({"code": 500, "error": "Traceback (most recent call last)"}, 500)
-
-
-@seeded("42-type")
-class WrongType(Fault):
-    def answered(self, request, reply):
-        if reply.headers.get("content-type") == "audio/mpeg":
-            reply.headers["content-type"] = "audio/mp3"
-
-
-@seeded("42-type")
-class JsonAroundAudio(Fault):
-    def answered(self, request, reply):
-        if reply.headers.get("content-type") == "audio/flac":
-            reply.body = json.dumps({"audio": base64.b64encode(reply.body).decode()}).encode()
-
-
-@seeded("43-whole")
-class NoContentLength(Fault):
-    def answered(self, request, reply):
-        if request.path == "/tts" and reply.status == 200:
-            reply.framing = "close"
-
-
-@seeded("43-chunked")
-class StreamInOnePiece(Fault):
-    def answered(self, request, reply):
-        reply.framing = "length"
-
-
-@seeded("43-chunked")
-class JsonAfterTheEnd(Fault):
-    def answered(self, request, reply):
-        if reply.framing == "chunked":
-            reply.tail = b'{"code": 500, "error": "engine failed"}'
-
-
-@seeded("43-chunked")
-class JsonInTheSound(Fault):
-    def answered(self, request, reply):
-        if reply.framing == "chunked":
-            reply.body += b'{"code": 500, "error": "engine failed"}'
-
-
-@seeded("43-chunked")
-class NoFinalChunk(Fault):
-    def answered(self, request, reply):
-        reply.final = False
-
-
-# HTTP, recognition
-
-
-@seeded("55-no-audio")
-class OtherWordsForNoAudio(Fault):
-    def answered(self, request, reply):
-        if b"No audio data provided" in reply.body:
-            reply.set(reply.json() | {"error": "audio is required"})
-
-
-@seeded("56-no-base64")
-class LaxBase64(Fault):
-    def answered(self, request, reply):
-        if b"Invalid base64" in reply.body:
-            reply.set(reply.json() | {"error": "No audio data provided"})
-
-
-@seeded("10-asr-body")
-class ShortBodyWithOtherCode(Fault):
-    def answered(self, request, reply):
-        if reply.status == 400 and request.path.startswith("/asr"):
-            reply.set({"code": 7, "error": reply.json()["error"]})
-
-
-@seeded("54-happy")
-class SureBeyondOne(Fault):
-    def answered(self, request, reply):
-        if reply.status == 200 and request.path.startswith("/asr"):
-            reply.set(reply.json() | {"confidence": 99.0})
-
-
-@seeded("78-form")
-class SegmentsPlusText(Fault):
-    def answered(self, request, reply):
-        if b'"segments"' in reply.body:
-            reply.set(reply.json() | {"text": "all of it"})
-
-
-@seeded("69-ranges")
-class RangesNotHeld(Fault):
-    def asked(self, request):
-        fields = request.json()
-        if fields.pop("top_p", 0) != 0:
-            request.body = json.dumps(fields).encode()
-
-
-@seeded("75-padding")
-class EndsExcluded(Fault):
-    def answered(self, request, reply):
-        if request.json().get("segment_padding") == 5_000:
-            reply.set({"code": 400, "error": "segment_padding is below 5000"}, 400)
-
-
-# HTTP, translation
-
-
-@seeded("100-form")
-class OtherIds(Fault):
-    def answered(self, request, reply):
-        if b'"trans_' in reply.body:
-            reply.body = reply.body.replace(b'"trans_', b'"chatcmpl-')
-
-
-@seeded("101-source")
-class SourceTrimmed(Fault):
-    def answered(self, request, reply):
-        if b'"transcription"' in reply.body:
-            found = reply.json()
-            reply.set(found | {"transcription": found["transcription"].replace("\r\n", "\n")})
-
-
-@seeded("102-usage")
-class NoUsage(Fault):
-    def answered(self, request, reply):
-        if b'"usage"' in reply.body:
-            reply.set({k: v for k, v in reply.json().items() if k != "usage"})
-
-
-@seeded("94-keywords")
-class AnyKeywords(Fault):
-    def answered(self, request, reply):
-        if request.body.count(b'name="keywords"') > 20:
-            reply.set({"id": "trans_1"}, 200)
-
-
-@seeded("112-refused-first")
-class RefusedWithinTheStream(Fault):
-    def answered(self, request, reply):
-        if reply.status == 400 and b'name="stream"' in request.body:
-            reply.status, reply.headers["content-type"] = 200, "text/event-stream"
-            reply.body = b'data: {"error": "text is missing"}\n\n'
-
-
-class _Events(Fault):
-    def answered(self, request, reply):
-        if reply.headers.get("content-type", "").startswith("text/event-stream"):
-            self.events(reply)
-
-
-@seeded("107-done")
-class NoDone(_Events):
-    def events(self, reply):
-        reply.body = reply.body.replace(b"data: [DONE]\n\n", b"")
-
-
-@seeded("107-done")
-class TwoDones(_Events):
-    def events(self, reply):
-        reply.body += b"data: [DONE]\n\n"
-
-
-@seeded("107-done")
-class ChunkAfterDone(_Events):
-    def events(self, reply):
-        reply.body += b'data: {"id": "trans_1"}\n\n'
-
-
-@seeded("105-first")
-class FirstWithoutSource(_Events):
-    def events(self, reply):
-        reply.body = reply.body.replace(b'"transcription"', b'"source"', 1)
-
-
-@seeded("104-chunks")
-class AnIdForEachChunk(_Events):
-    def events(self, reply):
-        blocks = reply.body.split(b"\n\n")
-        reply.body = b"\n\n".join(b.replace(b"trans_", b"trans_%d" % n) for n, b in enumerate(blocks))
-
-
-@seeded("103-events")
-class EventsAsJson(_Events):
-    def events(self, reply):
-        reply.headers["content-type"] = "application/json"
-
-
-@seeded("103-events")
-class EventsOverTwoLines(_Events):
-    def events(self, reply):
-        reply.body = reply.body.replace(b', "object"', b',\ndata: "object"').replace(
-            b',"object"', b',\ndata: "object"'
-        )
-
-
-@seeded("106-usage")
-class WrongSum(_Events):
-    def events(self, reply):
-        reply.body = reply.body.replace(b'"total_tokens":', b'"total_tokens":9')
-
-
-# The realtime endpoint
-
-
-@seeded("115-structured")
-class EmptyRefusal(Fault):
-    def answered(self, request, reply):
-        if request.path.startswith("/ws"):
-            reply.body, reply.headers["content-type"] = b"", "text/plain"
-
-
-@seeded("121-origin")
-class AnyOrigin(Fault):
-    def asked(self, request):
-        request.drop("origin")
-
-
-@seeded("119-no-upgrade")
-class WrongHandshakeCode(Fault):
-    def answered(self, request, reply):
-        reply.body = reply.body.replace(b"invalid_websocket_upgrade", b"bad_request")
-
-
-@seeded("125-silent")
-class Greeting(Fault):
-    def opened(self):
-        return [(TEXT, b'{"type": "hello"}')]
+def plant(name: str, *checks: str, base: type[Fault] = Fault, **methods) -> None:
+    """Note a fault by its methods, and the checks that have to catch it."""
+    FAULTS[name] = type(name, (base,), methods), checks
 
 
 class _Messages(Fault):
@@ -370,37 +28,272 @@ class _Messages(Fault):
         return [(TEXT, json.dumps(each).encode()) for each in self.message(json.loads(data))]
 
 
-@seeded("126-created")
-class CreatedWithoutModel(_Messages):
+class _Events(Fault):
+    def answered(self, request, reply):
+        if reply.headers.get("content-type", "").startswith("text/event-stream"):
+            self.events(reply)
+
+
+def plant_body(name: str, *checks: str, path="", status=None, holding=b"", to_status=None, **fields) -> None:
+    """Plant other fields in the bodies of some replies; a function makes one from the body as it was."""
+
+    def answered(self, request, reply):
+        if request.path.startswith(path) and status in {None, reply.status} and holding in reply.body:
+            body = reply.json()
+            made = {key: value(body) if callable(value) else value for key, value in fields.items()}
+            reply.set(body | made, to_status)
+
+    plant(name, *checks, answered=answered)
+
+
+def plant_reply(name: str, *checks: str, when, **changes) -> None:
+    """Plant other attributes or headers in the replies for which a function holds."""
+
+    def answered(self, request, reply):
+        if when(request, reply):
+            for key, value in changes.items():
+                if key.startswith("_"):
+                    reply.headers[key[1:].replace("_", "-")] = value
+                else:
+                    setattr(reply, key, value(reply) if callable(value) else value)
+
+    plant(name, *checks, answered=answered)
+
+
+def plant_events(name: str, *checks: str, change) -> None:
+    plant(name, *checks, base=_Events, events=lambda self, reply: setattr(reply, "body", change(reply.body)))
+
+
+def plant_message(name: str, *checks: str, of: str, change) -> None:
+    """Plant a change of the messages of a type, or with a code: what a function makes of each, or it itself."""
+
     def message(self, message):
-        if message["type"] == "session.created":
-            del message["session"]["model"]
-        return [message]
+        if of not in {message["type"], message.get("code")}:
+            return [message]
+        made = change(message)
+        return made if isinstance(made, list) else [message if made is None else made]
+
+    plant(name, *checks, base=_Messages, message=message)
 
 
-@seeded("126-created")
-class ZeroRateEchoed(_Messages):
-    def message(self, message):
-        if message["type"] == "session.created":
-            message["session"]["sample_rate"] = 0
-        return [message]
+def plant_lost_fields(name: str, *checks: str, path: str, lost: tuple[str, ...]) -> None:
+    """Plant requests that reach the service without some fields."""
+
+    def asked(self, request):
+        fields = request.json()
+        if request.path.startswith(path) and any(fields.pop(each, 0) not in (0, None) for each in lost):
+            request.body = json.dumps(fields).encode()
+
+    plant(name, *checks, asked=asked)
 
 
-@seeded("128-again")
-class SecondUpdateTaken(_Messages):
-    def message(self, message):
-        if message.get("code") == "session_already_configured":
-            return [{"type": "session.created", "session": {}}]
-        return [message]
+def is_audio(kind: str):
+    return lambda request, reply: reply.headers.get("content-type") == f"audio/{kind}"
 
 
-@seeded("137-id")
-class WrongIdEchoed(_Messages):
-    def message(self, message):
-        return [message | {"id": 5} if message.get("code") == "invalid_id" else message]
+def refusal(error: dict) -> Reply:
+    return Reply(400, {"content-type": "application/json"}, json.dumps(error).encode())
 
 
-@seeded("140-sequence")
+# HTTP, who is let in
+
+
+def _let_in(self, request):
+    names = {name.lower() for name, _ in request.headers}
+    if "authorization" not in names and request.method == "GET":
+        return Reply(200, {"content-type": "application/json"}, b'{"voices": []}')
+    return None
+
+
+def _body_before_key(self, request, reply):
+    if reply.status == 401 and request.body == b"{":
+        reply.set(reply.json() | {"code": 100}, 400)
+
+
+plant("KeyNotNeeded", "1-key-needed", asked=_let_in)
+plant_body("OtherWords401", "3-401-body", status=401, error="go away")
+plant_body("OtherNumber401", "3-401-body", status=401, code=401)
+plant("BodyBeforeKey", "6-before-the-body", answered=_body_before_key)
+plant_reply(
+    "PlainTextErrors", "9-body",
+    when=lambda _, reply: reply.status == 400, _content_type="text/plain", body=b"bad request",
+)  # fmt: skip
+
+# HTTP, voices and speech
+
+
+def _change_voices(change):
+    return lambda body: [change(voice) for voice in body["voices"]]
+
+
+def _code_units(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
+
+
+def _too_many_code_units(self, request):
+    too_long = _code_units(str(request.json().get("text", ""))) > 5_000
+    return refusal({"code": 400, "error": "too long"}) if too_long else None
+
+
+def _too_many_code_units_said(self, kind, data):
+    message = json.loads(data) if kind == TEXT else {}
+    if _code_units(message.get("text", "")) > 5_000:
+        error = {"type": "tts.error", "code": "tts_text_too_long", "message": "too long"}
+        return [], [(TEXT, json.dumps(error).encode())]
+    return [(kind, data)], []
+
+
+def _shorten(self, request):
+    fields = request.json()
+    if len(str(fields.get("text", ""))) > 5_000:
+        request.body = json.dumps(fields | {"text": "Hello."}).encode()
+
+
+def _no_error_body(self, request, reply):
+    if reply.status == 400:
+        reply.set({"detail": "field required"}, 422)
+
+
+plant_body(
+    "VoicesWithoutStreaming", "22-fields", path="/tts/voices",
+    voices=_change_voices(lambda voice: {k: v for k, v in voice.items() if k != "streaming"}),
+)  # fmt: skip
+plant_body(
+    "OtherGenders", "23-values", path="/tts/voices",
+    voices=_change_voices(lambda voice: voice | {"gender": voice["gender"].lower()}),
+)  # fmt: skip
+plant("FrameworkValidation", "27-voice-id", "28-text", "31-format", answered=_no_error_body)
+plant(
+    "Utf16Limit", "29-code-points", "151-most-text",
+    asked=_too_many_code_units, up=_too_many_code_units_said,
+)  # fmt: skip
+plant("NoTextLimit", "29-too-long", asked=_shorten)
+plant_reply(
+    "OtherDefaultRate", "34-default-rate", when=lambda _, reply: reply.body[:4] == b"RIFF",
+    body=lambda reply: reply.body[:24] + (22_050).to_bytes(4, "little") + reply.body[28:],
+)  # fmt: skip
+plant_lost_fields("RatesIgnored", "36-odd-rate", path="/tts", lost=("sample_rate",))
+plant_reply(
+    "CrashOnJson", "41-hostile", status=500, body=b'{"code": 500, "error": "Traceback (most recent call last)"}',
+    when=lambda request, _: request.path == "/tts" and request.body[:1] == b"[", _content_type="application/json",
+)  # fmt: skip
+plant_reply("WrongType", "42-type", when=is_audio("mpeg"), _content_type="audio/mp3")
+plant_reply(
+    "JsonAroundAudio", "42-type", when=is_audio("flac"),
+    body=lambda reply: json.dumps({"audio": base64.b64encode(reply.body).decode()}).encode(),
+)  # fmt: skip
+plant_reply(
+    "NoContentLength", "43-whole", framing="close",
+    when=lambda request, reply: request.path == "/tts" and reply.status == 200,
+)  # fmt: skip
+ENGINE_FAILED = b'{"code": 500, "error": "engine failed"}'
+plant_reply("StreamInOnePiece", "43-chunked", when=lambda *_: True, framing="length")
+plant_reply("NoFinalChunk", "43-chunked", when=lambda *_: True, final=False)
+for _name, _changes in (
+    ("JsonAfterTheEnd", {"tail": ENGINE_FAILED}),
+    ("JsonInTheSound", {"body": lambda reply: reply.body + ENGINE_FAILED}),
+):
+    plant_reply(_name, "43-chunked", when=lambda _, reply: reply.framing == "chunked", **_changes)
+
+# HTTP, recognition
+
+plant_body(
+    "OtherWordsForNoAudio", "55-no-audio", holding=b"No audio data provided", error="audio is required"
+)
+plant_body("LaxBase64", "56-no-base64", holding=b"Invalid base64", error="No audio data provided")
+plant_body("ShortBodyWithOtherCode", "10-asr-body", path="/asr", status=400, code=7)
+plant_body("SureBeyondOne", "54-happy", path="/asr", status=200, confidence=99.0)
+plant_body("SegmentsPlusText", "78-form", holding=b'"segments"', text="all of it")
+plant_lost_fields("RangesNotHeld", "69-ranges", path="/asr", lost=("top_p",))
+
+
+def _ends_excluded(self, request, reply):
+    if request.json().get("segment_padding") == 5_000:
+        reply.set({"code": 400, "error": "segment_padding is below 5000"}, 400)
+
+
+plant("EndsExcluded", "75-padding", answered=_ends_excluded)
+
+# HTTP, translation
+
+
+def _without_usage(self, request, reply):
+    if b'"usage"' in reply.body:
+        reply.set({key: value for key, value in reply.json().items() if key != "usage"})
+
+
+def _any_keywords(self, request, reply):
+    if request.body.count(b'name="keywords"') > 20:
+        reply.set({"id": "trans_1"}, 200)
+
+
+def _each_id(body: bytes) -> bytes:
+    blocks = body.split(b"\n\n")
+    return b"\n\n".join(block.replace(b"trans_", b"trans_%d" % n) for n, block in enumerate(blocks))
+
+
+def _over_two_lines(body: bytes) -> bytes:
+    return body.replace(b', "object"', b',\ndata: "object"').replace(b',"object"', b',\ndata: "object"')
+
+
+plant_reply(
+    "OtherIds", "100-form", when=lambda _, reply: b'"trans_' in reply.body,
+    body=lambda reply: reply.body.replace(b'"trans_', b'"chatcmpl-'),
+)  # fmt: skip
+plant_body(
+    "SourceTrimmed", "101-source", holding=b'"transcription"',
+    transcription=lambda body: body["transcription"].replace("\r\n", "\n"),
+)  # fmt: skip
+plant("NoUsage", "102-usage", answered=_without_usage)
+plant("AnyKeywords", "94-keywords", answered=_any_keywords)
+plant_reply(
+    "RefusedWithinTheStream", "112-refused-first", status=200, _content_type="text/event-stream",
+    when=lambda request, reply: reply.status == 400 and b'name="stream"' in request.body,
+    body=b'data: {"error": "text is missing"}\n\n',
+)  # fmt: skip
+plant_events("NoDone", "107-done", change=lambda body: body.replace(b"data: [DONE]\n\n", b""))
+plant_events("TwoDones", "107-done", change=lambda body: body + b"data: [DONE]\n\n")
+plant_events("ChunkAfterDone", "107-done", change=lambda body: body + b'data: {"id": "trans_1"}\n\n')
+plant_events(
+    "FirstWithoutSource", "105-first", change=lambda body: body.replace(b'"transcription"', b'"source"', 1)
+)
+plant_events("AnIdForEachChunk", "104-chunks", change=_each_id)
+plant_events("EventsOverTwoLines", "103-events", change=_over_two_lines)
+plant_events(
+    "WrongSum", "106-usage", change=lambda body: body.replace(b'"total_tokens":', b'"total_tokens":9')
+)
+plant_reply(
+    "EventsAsJson", "103-events", _content_type="application/json",
+    when=lambda _, reply: reply.headers.get("content-type", "").startswith("text/event-stream"),
+)  # fmt: skip
+
+# The realtime endpoint
+
+plant_reply(
+    "EmptyRefusal", "115-structured", when=lambda request, _: request.path.startswith("/ws"),
+    body=b"", _content_type="text/plain",
+)  # fmt: skip
+plant("AnyOrigin", "121-origin", asked=lambda self, request: request.drop("origin"))
+plant_reply(
+    "WrongHandshakeCode", "119-no-upgrade", when=lambda *_: True,
+    body=lambda reply: reply.body.replace(b"invalid_websocket_upgrade", b"bad_request"),
+)  # fmt: skip
+plant("Greeting", "125-silent", opened=lambda self: [(TEXT, b'{"type": "hello"}')])
+plant_message(
+    "CreatedWithoutModel", "126-created", of="session.created",
+    change=lambda message: message["session"].pop("model") and message,
+)  # fmt: skip
+plant_message(
+    "ZeroRateEchoed", "126-created", of="session.created",
+    change=lambda message: message | {"session": message["session"] | {"sample_rate": 0}},
+)  # fmt: skip
+plant_message(
+    "SecondUpdateTaken", "128-again", of="session_already_configured",
+    change=lambda _: {"type": "session.created", "session": {}},
+)  # fmt: skip
+plant_message("WrongIdEchoed", "137-id", of="invalid_id", change=lambda message: message | {"id": 5})
+
+
 class UsageBeforeDone(_Messages):
     held = None
 
@@ -411,7 +304,6 @@ class UsageBeforeDone(_Messages):
         return [message, self.held] if message["type"] == "tts.usage" else [message]
 
 
-@seeded("140-sequence", "144-done")
 class DoneBeforeAudio(_Messages):
     def message(self, message):
         if message["type"] == "tts.audio.start":
@@ -420,14 +312,6 @@ class DoneBeforeAudio(_Messages):
         return [] if message["type"] == "tts.audio.done" else [message]
 
 
-@seeded("141-start")
-class StartWithoutType(_Messages):
-    def message(self, message):
-        message.pop("content_type", None)
-        return [message]
-
-
-@seeded("142-transports")
 class AlwaysBinary(Fault):
     def down(self, kind, data):
         message = json.loads(data) if kind == TEXT else {}
@@ -436,23 +320,6 @@ class AlwaysBinary(Fault):
         return [(kind, data)]
 
 
-@seeded("143-seq")
-class SeqGap(_Messages):
-    def message(self, message):
-        if message["type"] == "tts.audio.delta":
-            message["seq"] *= 2
-        return [message]
-
-
-@seeded("144-done")
-class BytesMiscounted(_Messages):
-    def message(self, message):
-        if message["type"] == "tts.audio.done":
-            message["audio_bytes"] += 1
-        return [message]
-
-
-@seeded("144-done")
 class AudioLost(Fault):
     lost = 0
 
@@ -461,37 +328,6 @@ class AudioLost(Fault):
         return [] if kind == BINARY and self.lost == 1 else [(kind, data)]
 
 
-@seeded("145-usage")
-class Utf16Counted(_Messages):
-    def message(self, message):
-        if message["type"] == "tts.usage":
-            message["usage"]["input_chars"] += 1 if message["client_id"] else 0
-        return [message]
-
-
-@seeded("145-usage")
-class UsageNotFinal(_Messages):
-    def message(self, message):
-        if message["type"] == "tts.usage":
-            del message["usage"]["final"]
-        return [message]
-
-
-@seeded("146-ids")
-class IdNotEchoed(_Messages):
-    def message(self, message):
-        if message["type"] == "tts.audio.done":
-            message["id"] = None
-        return [message]
-
-
-@seeded("146-ids")
-class OneRequestId(_Messages):
-    def message(self, message):
-        return [message | {"request_id": "req_1"} if "request_id" in message else message]
-
-
-@seeded("149-busy")
 class SecondTextSwallowed(Fault):
     seen = 0
 
@@ -500,41 +336,68 @@ class SecondTextSwallowed(Fault):
         return ([], []) if self.seen == 2 and b"tts.speak" in data else ([(kind, data)], [])
 
 
-@seeded("150-one-error")
-class UsageForRefused(_Messages):
-    def message(self, message):
-        refused = message.get("code") in {"empty_text", "tts_text_too_long"}
-        return [message, {"type": "tts.usage", "usage": {}}] if refused else [message]
+FAULTS |= {
+    "UsageBeforeDone": (UsageBeforeDone, ("140-sequence",)),
+    "DoneBeforeAudio": (DoneBeforeAudio, ("140-sequence", "144-done")),
+    "AlwaysBinary": (AlwaysBinary, ("142-transports",)),
+    "AudioLost": (AudioLost, ("144-done",)),
+    "SecondTextSwallowed": (SecondTextSwallowed, ("149-busy",)),
+}
+plant_message(
+    "StartWithoutType", "141-start", of="tts.audio.start",
+    change=lambda message: message.pop("content_type") and message,
+)  # fmt: skip
+plant_message(
+    "SeqGap", "143-seq", of="tts.audio.delta", change=lambda message: message | {"seq": message["seq"] * 2}
+)
+plant_message(
+    "BytesMiscounted", "144-done", of="tts.audio.done",
+    change=lambda message: message | {"audio_bytes": message["audio_bytes"] + 1},
+)  # fmt: skip
 
 
-@seeded("151-texts")
-class OtherCodeForEmpty(_Messages):
-    def message(self, message):
-        return [message | {"code": "invalid_message"} if message.get("code") == "empty_text" else message]
+def _count_utf16(message):
+    message["usage"]["input_chars"] += 1 if message["client_id"] else 0
 
 
-@seeded("157-router")
-class RouterErrorsAsTts(_Messages):
-    def message(self, message):
-        return [message | {"type": "tts.error"} if message["type"] == "router.error" else message]
-
-
-@seeded("158-binary")
-class BinaryIgnored(Fault):
-    def up(self, kind, data):
-        return ([], []) if kind == BINARY else ([(kind, data)], [])
-
-
-@seeded("158-binary")
-class BinaryClosesOtherwise(Fault):
-    def down(self, kind, data):
-        return [(kind, (1008).to_bytes(2, "big") if kind == CLOSE else data)]
-
-
-@seeded("159-huge")
-class HugeClosesOtherwise(Fault):
-    def down(self, kind, data):
-        return [(kind, (1011).to_bytes(2, "big") if kind == CLOSE else data)]
+plant_message("Utf16Counted", "145-usage", of="tts.usage", change=_count_utf16)
+plant_message(
+    "UsageNotFinal", "145-usage", of="tts.usage",
+    change=lambda message: message["usage"].pop("final") and message,
+)  # fmt: skip
+plant_message("IdNotEchoed", "146-ids", of="tts.audio.done", change=lambda message: message | {"id": None})
+plant(
+    "OneRequestId", "146-ids", base=_Messages,
+    message=lambda self, message: [
+        message | {"request_id": "req_1"} if "request_id" in message else message
+    ],
+)  # fmt: skip
+for _code in ("empty_text", "tts_text_too_long"):
+    plant_message(
+        f"UsageForRefused_{_code}", "150-one-error", of=_code,
+        change=lambda message: [message, {"type": "tts.usage", "usage": {}}],
+    )  # fmt: skip
+plant_message(
+    "OtherCodeForEmpty",
+    "151-texts",
+    of="empty_text",
+    change=lambda message: message | {"code": "invalid_message"},
+)
+plant_message(
+    "RouterErrorsAsTts",
+    "157-router",
+    of="router.error",
+    change=lambda message: message | {"type": "tts.error"},
+)
+plant("BinaryIgnored", "158-binary", up=lambda self, kind, data: ([(kind, data)] * (kind != BINARY), []))
+for _name, _check, _other in (
+    ("BinaryClosesOtherwise", "158-binary", 1008),
+    ("HugeClosesOtherwise", "159-huge", 1011),
+):
+    plant(
+        _name, _check,
+        down=lambda self, kind, data, other=_other: [(kind, other.to_bytes(2, "big") if kind == CLOSE else data)],
+    )  # fmt: skip
 
 
 @pytest.mark.slow

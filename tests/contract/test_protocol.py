@@ -129,19 +129,15 @@ def happens(session: RealtimeProtocol, trigger: str, condition: str):
     raise AssertionError((trigger, condition))
 
 
-ROWS = [(row, state) for row in TRANSITIONS for state in row.states]
-
-
-@pytest.mark.parametrize(
-    ("row", "state"), ROWS, ids=[f"{s}-{r.trigger}-{r.condition}".replace(" ", "_") for r, s in ROWS]
-)
-def test_each_row_of_section_3_is_what_the_machine_does(row, state):
-    session = in_state(state)
-    names = sent(happens(session, row.trigger, row.condition))
-    assert len(names) == len(row.sends)
-    for name, expected in zip(names, row.sends, strict=True):
-        assert name == expected or name.startswith(expected + ":")
-    assert session.state is (row.next or state)
+def test_each_row_of_section_3_is_what_the_machine_does():
+    for row in TRANSITIONS:
+        for state in row.states:
+            session = in_state(state)
+            names = sent(happens(session, row.trigger, row.condition))
+            assert len(names) == len(row.sends), row
+            for name, expected in zip(names, row.sends, strict=True):
+                assert name == expected or name.startswith(expected + ":"), row
+            assert session.state is (row.next or state), row
 
 
 def test_125_nothing_is_said_unasked():
@@ -185,72 +181,50 @@ def test_129_a_failed_update_leaves_the_state_and_a_later_one_works():
     assert sent(update(session)) == ["session.created"]
 
 
-SETTINGS = [
-    # statement 130
-    ({"voice_id": None}, VOICE, "missing_voice_id"),
-    ({"voice_id": ""}, VOICE, "missing_voice_id"),
-    ({"voice_id": "nobody"}, VOICE, "unknown_voice_id"),
-    ({"voice_id": VOICE_ID + "0"}, VOICE, "unknown_voice_id"),
-    ({"voice_id": VOICE_ID.replace("-", "")}, VOICE, "unknown_voice_id"),
-    ({"voice_id": 5}, VOICE, "unknown_voice_id"),
-    ({}, None, "unknown_voice_id"),
-    # 131
-    ({"format": None}, VOICE, "unsupported_audio_format"),
-    ({"format": "aac"}, VOICE, "unsupported_audio_format"),
-    ({"format": "WAV"}, VOICE, "unsupported_audio_format"),
-    ({"format": ["wav"]}, VOICE, "unsupported_audio_format"),
-    (
-        {"format": "mp3"},
-        SessionVoice(VOICE_ID, "m", VoiceRules(frozenset({"wav"}))),
-        "unsupported_audio_format",
-    ),
-    ({"format": "flac"}, VOICE, "unsupported_streaming_format"),
-    (
-        {},
-        SessionVoice(VOICE_ID, "m", VoiceRules(RULES.formats, streaming=False)),
-        "unsupported_streaming_format",
-    ),
-    ({}, SessionVoice(VOICE_ID, "m", RULES, streams=lambda _f, _r: False), "unsupported_streaming_format"),
-    # 132
-    ({"sample_rate": 44_100}, VOICE, "unsupported_sample_rate"),
-    ({"sample_rate": -1}, VOICE, "unsupported_sample_rate"),
-    ({"sample_rate": 16_000.0}, VOICE, "unsupported_sample_rate"),
-    ({"sample_rate": "16000"}, VOICE, "unsupported_sample_rate"),
-    ({"sample_rate": True}, VOICE, "unsupported_sample_rate"),
-    ({"sample_rate": 10**40}, VOICE, "unsupported_sample_rate"),
-    (
-        {"sample_rate": 24_000},
-        SessionVoice(VOICE_ID, "m", VoiceRules(RULES.formats, (24_000,))),
-        "unsupported_sample_rate",
-    ),
-    ({"sample_rate": 24_000, "format": "ogg"}, Q, "unsupported_sample_rate"),
-    # 133
-    ({"audio_transport": "json"}, VOICE, "unsupported_audio_transport"),
-    ({"audio_transport": "Binary"}, VOICE, "unsupported_audio_transport"),
-    ({"audio_transport": 1}, VOICE, "unsupported_audio_transport"),
-    # 134
-    ({"temperature": "warm"}, VOICE, "invalid_message"),
-    ({"temperature": True}, Q, "invalid_message"),
-    ({"temperature": -0.1}, Q, "invalid_message"),
-]
+WAV_ALONE = SessionVoice(VOICE_ID, "m", VoiceRules(frozenset({"wav"})))
+NO_STREAM = SessionVoice(VOICE_ID, "m", VoiceRules(RULES.formats, streaming=False))
+NO_SUCH_STREAM = SessionVoice(VOICE_ID, "m", RULES, streams=lambda _f, _r: False)
+ONE_RATE = SessionVoice(VOICE_ID, "m", VoiceRules(RULES.formats, (24_000,)))
+SETTINGS = {
+    "missing_voice_id": [({"voice_id": value}, VOICE) for value in (None, "")],
+    "unknown_voice_id": [
+        ({}, None),
+        *(({"voice_id": value}, VOICE) for value in ("nobody", VOICE_ID + "0", VOICE_ID.replace("-", ""), 5)),
+    ],
+    "unsupported_audio_format": [
+        ({"format": "mp3"}, WAV_ALONE),
+        *(({"format": value}, VOICE) for value in (None, "aac", "WAV", ["wav"])),
+    ],
+    "unsupported_streaming_format": [({"format": "flac"}, VOICE), ({}, NO_STREAM), ({}, NO_SUCH_STREAM)],
+    "unsupported_sample_rate": [
+        *(({"sample_rate": value}, VOICE) for value in (44_100, -1, 16_000.0, "16000", True, 10**40)),
+        ({"sample_rate": 24_000}, ONE_RATE),
+        ({"sample_rate": 24_000, "format": "ogg"}, Q),
+    ],
+    "unsupported_audio_transport": [({"audio_transport": value}, VOICE) for value in ("json", "Binary", 1)],
+    "invalid_message": [
+        ({"temperature": "warm"}, VOICE),
+        ({"temperature": True}, Q),
+        ({"temperature": -0.1}, Q),
+    ],
+}
 
 
-@pytest.mark.parametrize(("settings", "voice", "code"), SETTINGS)
-def test_130_to_134_settings_that_cannot_be(settings, voice, code):
-    session = make()
-    error = only(update(session, voice, id="c", session=GOOD | settings))
-    assert (error["type"], error["code"], error["id"]) == ("tts.error", code, "c")
-    assert error["message"]
-    assert session.state is SessionState.CONNECTED
+def test_130_to_134_settings_that_cannot_be():
+    for code, cases in SETTINGS.items():
+        for settings, voice in cases:
+            session = make()
+            error = only(update(session, voice, id="c", session=GOOD | settings))
+            assert (error["type"], error["code"], error["id"]) == ("tts.error", code, "c"), settings
+            assert error["message"]
+            assert session.state is SessionState.CONNECTED
 
 
-@pytest.mark.parametrize(
-    ("settings", "voice", "rate", "temperature"),
-    [
+def test_126_132_134_settings_in_force():
+    for settings, voice, rate, temperature in (
         ({}, VOICE, 24_000, None),
         ({"sample_rate": 0}, VOICE, 24_000, None),
         ({"sample_rate": None, "temperature": None, "audio_transport": None}, VOICE, 24_000, None),
-        ({"sample_rate": 16_000}, VOICE, 16_000, None),
         ({"format": "ogg", "sample_rate": 16_000}, VOICE, 16_000, None),
         ({"format": "ogg"}, Q, 24_000, 0.5),
         ({"sample_rate": 16_000}, Q, 16_000, 0.5),
@@ -258,12 +232,10 @@ def test_130_to_134_settings_that_cannot_be(settings, voice, code):
         ({"temperature": 0}, Q, 24_000, 0.0),
         ({"temperature": 1.5}, VOICE, 24_000, None),
         ({"unknown": {"field": 1}}, VOICE, 24_000, None),
-    ],
-)
-def test_126_132_134_settings_in_force(settings, voice, rate, temperature):
-    session = make()
-    assert sent(update(session, voice, session=GOOD | settings)) == ["session.created"]
-    assert (session.config.sample_rate, session.config.temperature) == (rate, temperature)
+    ):
+        session = make()
+        assert sent(update(session, voice, session=GOOD | settings)) == ["session.created"], settings
+        assert (session.config.sample_rate, session.config.temperature) == (rate, temperature), settings
 
 
 def test_135_access_and_availability():
@@ -276,27 +248,19 @@ def test_135_access_and_availability():
     assert session.state is SessionState.CONNECTED
 
 
-@pytest.mark.parametrize("value", [None, 5, [], "wav"])
-def test_136_a_session_that_is_no_object(value):
-    assert sent(update(make(), session=value)) == ["tts.error:invalid_message"]
+def test_136_a_session_that_is_no_object():
+    for value in (None, 5, [], "wav"):
+        assert sent(update(make(), session=value)) == ["tts.error:invalid_message"]
     assert sent(say(make(), type="session.update")) == ["tts.error:invalid_message"]
 
 
-@pytest.mark.parametrize(
-    ("value", "code"),
-    [
-        (5, "invalid_id"),
-        ("", "invalid_id"),
-        (True, "invalid_id"),
-        (["a"], "invalid_id"),
-        ("𠮷" * (CORRELATION_ID_MAX_CHARS + 1), "id_too_long"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["session.update", "tts.speak"])
-def test_137_ids(value, code, kind):
-    for session in (make(), configured()):
-        error = only(say(session, type=kind, id=value, session=GOOD, text="a"))
-        assert (error["code"], "id" in error) == (code, False)
+def test_137_ids():
+    for value in (5, "", True, ["a"], "𠮷" * (CORRELATION_ID_MAX_CHARS + 1)):
+        code = "id_too_long" if isinstance(value, str) and value else "invalid_id"
+        for kind in ("session.update", "tts.speak"):
+            for session in (make(), configured()):
+                error = only(say(session, type=kind, id=value, session=GOOD, text="a"))
+                assert (error["code"], "id" in error) == (code, False), value
 
 
 def test_137_ids_that_are_fine():
@@ -326,30 +290,26 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("first", "second"), PAIRS)
-def test_138_of_two_faults_the_first_in_order_is_told(first, second):
-    top, inner, denied = {}, {}, False
-    session = make()
-    for name in (second, first):
-        if name == "state":
-            session = configured()
-        elif name == "access":
-            denied = True
-        else:
-            top |= FAULTS[name][0]
-            inner |= FAULTS[name][1]
+def test_138_of_two_faults_the_first_in_order_is_told():
     codes = {"state": "session_already_configured", "access": "service_access_denied"}
-    fields = {"session": GOOD | inner} | top
-    voice = SessionVoice(VOICE_ID, "m", RULES, allowed=not denied)
-    assert only(update(session, voice, **fields))["code"] == (codes.get(first) or FAULTS[first][2])
+    for pair in PAIRS:
+        top, inner = {}, {}
+        for name in reversed(pair):
+            if name not in codes:
+                top |= FAULTS[name][0]
+                inner |= FAULTS[name][1]
+        session = configured() if "state" in pair else make()
+        voice = SessionVoice(VOICE_ID, "m", RULES, allowed="access" not in pair)
+        error = only(update(session, voice, **{"session": GOOD | inner} | top))
+        assert error["code"] == (codes.get(pair[0]) or FAULTS[pair[0]][2]), pair
 
 
-@pytest.mark.parametrize("text", ["", "Hello.", None, 5])
-def test_139_speaking_before_the_configuration(text):
-    session = make()
-    error = only(say(session, type="tts.speak", text=text, id="s"))
-    assert (error["code"], error["id"]) == ("session_not_configured", "s")
-    assert session.state is SessionState.CONNECTED
+def test_139_speaking_before_the_configuration():
+    for text in ("", "Hello.", None, 5):
+        session = make()
+        error = only(say(session, type="tts.speak", text=text, id="s"))
+        assert (error["code"], error["id"]) == ("session_not_configured", "s")
+        assert session.state is SessionState.CONNECTED
 
 
 def test_140_141_145_146_a_binary_synthesis():
@@ -446,23 +406,16 @@ def test_149_one_at_a_time_even_before_a_backend_took_it():
     assert (record.record.client_id, usage.message["client_id"]) == ("one", "one")
 
 
-@pytest.mark.parametrize(
-    ("fields", "code"),
-    [
-        ({}, "empty_text"),
-        ({"text": None}, "empty_text"),
-        ({"text": ""}, "empty_text"),
-        ({"text": " \u3000\n"}, "empty_text"),
-        ({"text": 5}, "invalid_message"),
-        ({"text": ["a"]}, "invalid_message"),
+def test_150_151_texts_that_cannot_be():
+    for fields, code in (
+        *((fields, "empty_text") for fields in ({}, {"text": None}, {"text": ""}, {"text": " \u3000\n"})),
+        *(({"text": text}, "invalid_message") for text in (5, ["a"])),
         ({"text": "a" * 5_001}, "tts_text_too_long"),
-    ],
-)
-def test_150_151_texts_that_cannot_be(fields, code):
-    session = configured()
-    actions = say(session, type="tts.speak", id="s", **fields)
-    assert (only(actions)["code"], only(actions)["id"]) == (code, "s")
-    assert (session.state, session.busy) == (SessionState.CONFIGURED, False)
+    ):
+        session = configured()
+        actions = say(session, type="tts.speak", id="s", **fields)
+        assert (only(actions)["code"], only(actions)["id"]) == (code, "s")
+        assert (session.state, session.busy) == (SessionState.CONFIGURED, False)
 
 
 def test_029_030_the_limit_counts_code_points_and_can_be_set():
@@ -473,26 +426,23 @@ def test_029_030_the_limit_counts_code_points_and_can_be_set():
     assert sent(speak(session, "abc")) == ["tts.audio.start"]
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
+def test_150_152_rejected_before_a_backend_is_one_error_and_nothing_else():
+    for code in (
         RealtimeCode.RATE_LIMITED,
         RealtimeCode.SERVICE_RATE_LIMITED,
         RealtimeCode.RATE_LIMITER_UNAVAILABLE,
         RealtimeCode.SERVICE_RATE_LIMITER_UNAVAILABLE,
         RealtimeCode.BACKEND_UNAVAILABLE,
-    ],
-)
-def test_150_152_rejected_before_a_backend_is_one_error_and_nothing_else(code):
-    session = configured()
-    say(session, type="tts.speak", text="a", id="s")
-    if code is RealtimeCode.BACKEND_UNAVAILABLE:
-        session.on_admitted()
-        actions = session.backend_unavailable("none")
-    else:
-        actions = session.on_rejected(code, "no")
-    assert (only(actions)["code"], only(actions)["id"]) == (code, "s")
-    assert sent(speak(session)) == ["tts.audio.start"]
+    ):
+        session = configured()
+        say(session, type="tts.speak", text="a", id="s")
+        if code is RealtimeCode.BACKEND_UNAVAILABLE:
+            session.on_admitted()
+            actions = session.backend_unavailable("none")
+        else:
+            actions = session.on_rejected(code, "no")
+        assert (only(actions)["code"], only(actions)["id"]) == (code, "s")
+        assert sent(speak(session)) == ["tts.audio.start"]
 
 
 def test_153_a_client_that_left_is_recorded_and_told_nothing():
@@ -520,40 +470,29 @@ def test_153_a_client_that_left_in_the_queue_costs_nothing():
     assert session.on_admitted() == []
 
 
-@pytest.mark.parametrize(
-    ("data", "code"),
-    [
-        (b"", "invalid_json"),
-        (b"{", "invalid_json"),
-        (b"\xef\xbb\xbf{}", "invalid_json"),
-        (b"\xff\xfe", "invalid_json"),
-        (b'{"type": "tts.speak", "text": "\\ud800"}', "invalid_json"),
-        (b'{"type": "tts.speak", "x": NaN}', "invalid_json"),
-        (b"[" * 100_000, "invalid_json"),
-        (b"[]", "missing_message_type"),
-        (b'"tts.speak"', "missing_message_type"),
-        (b"null", "missing_message_type"),
-        (b"{}", "missing_message_type"),
-        (b'{"type": null}', "missing_message_type"),
-        (b'{"type": 5}', "missing_message_type"),
-        (b'{"type": ""}', "unknown_message_type"),
-        (b'{"type": "TTS.speak"}', "unknown_message_type"),
-        (b'{"type": "session.created"}', "unknown_message_type"),
+STATES = (SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING)
+JUNK = {
+    "invalid_json": [
+        b"", b"{", b"\xef\xbb\xbf{}", b"\xff\xfe", b'{"type": "tts.speak", "text": "\\ud800"}',
+        b'{"type": "tts.speak", "x": NaN}', b"[" * 100_000,
     ],
-)
-@pytest.mark.parametrize(
-    "state", [SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING]
-)
-def test_157_router_errors_leave_the_session_as_it_is(data, code, state):
+    "missing_message_type": [b"[]", b'"tts.speak"', b"null", b"{}", b'{"type": null}', b'{"type": 5}'],
+    "unknown_message_type": [b'{"type": ""}', b'{"type": "TTS.speak"}', b'{"type": "session.created"}'],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_157_router_errors_leave_the_session_as_it_is(state):
     session = in_state(state)
-    error = only(session.on_message(data))
-    assert (error["type"], error["code"], set(error)) == ("router.error", code, {"type", "code", "message"})
-    assert session.state is state
+    for code, messages in JUNK.items():
+        for data in messages:
+            error = only(session.on_message(data))
+            assert (error["type"], error["code"]) == ("router.error", code), data
+            assert set(error) == {"type", "code", "message"}
+            assert session.state is state
 
 
-@pytest.mark.parametrize(
-    "state", [SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING]
-)
+@pytest.mark.parametrize("state", STATES)
 def test_158_a_binary_frame_ends_everything(state):
     session = in_state(state)
     actions = session.on_binary_frame()
@@ -562,9 +501,7 @@ def test_158_a_binary_frame_ends_everything(state):
     assert kinds == ([CancelSynthesis, RecordUsage] if state is SessionState.SYNTHESIZING else [])
 
 
-@pytest.mark.parametrize(
-    "state", [SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING]
-)
+@pytest.mark.parametrize("state", STATES)
 def test_159_the_two_size_limits(state):
     session = in_state(state)
     fits = b'{"type": "x"}'.ljust(WS_MESSAGE_MAX_BYTES)

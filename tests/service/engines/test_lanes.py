@@ -15,23 +15,13 @@ from speechlab.service._engines.lanes import EngineLane
 from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from speechlab.service._faults import Fault
+from support.clock import in_loop
 
 
-def make(
-    *,
-    heavy: FairTurns | None = None,
-    concurrency: int = 4,
-    queue_limit: int = 8,
-    is_heavy: bool = False,
-) -> EngineLane:
+def make(*, heavy: FairTurns | None = None, concurrency=4, queue_limit=8, is_heavy=False) -> EngineLane:
     entry = ServedEngine("one", "synthesizer", object, heavy=is_heavy)
-    return EngineLane(
-        entry,
-        Threads(),
-        heavy if is_heavy and heavy else FairTurns(),
-        concurrency=concurrency,
-        queue_limit=queue_limit,
-    )
+    turns = heavy if is_heavy and heavy else FairTurns()
+    return EngineLane(entry, Threads(), turns, concurrency=concurrency, queue_limit=queue_limit)
 
 
 def numbers(count: int, seen: list[str], name: str):
@@ -44,6 +34,25 @@ def numbers(count: int, seen: list[str], name: str):
         seen.append(f"{name} closed")
 
 
+@contextlib.asynccontextmanager
+async def pieces_of(lane: EngineLane, make_pieces, *, whole=False):
+    async with (
+        lane.admit_request("tts") as admission,
+        contextlib.aclosing(lane.iterate_pieces(admission, make_pieces, whole=whole)) as pieces,
+    ):
+        yield pieces
+
+
+async def read(lane: EngineLane, make_pieces, *, whole=False) -> list[int]:
+    async with pieces_of(lane, make_pieces, whole=whole) as pieces:
+        return [piece async for piece in pieces]
+
+
+async def use(lane: EngineLane, task):
+    async with lane.admit_request("tts") as admission:
+        return await lane.run_task(admission, task)
+
+
 async def until(condition) -> None:
     for _ in range(1_000):
         if condition():
@@ -52,129 +61,80 @@ async def until(condition) -> None:
     raise TimeoutError
 
 
-def test_pieces_come_in_order_and_the_iterator_is_closed():
-    async def main() -> None:
-        lane, seen = make(), []
-        async with (
-            lane.admit_request("tts") as admission,
-            contextlib.aclosing(lane.iterate_pieces(admission, lambda: numbers(3, seen, "a"))) as it,
-        ):
-            assert [piece async for piece in it] == [0, 1, 2]
-        assert seen == ["a0", "a1", "a2", "a closed"]
-        assert admission.engine_s > 0.02
-        assert lane.admitted == 0
-
-    asyncio.run(main())
+@in_loop
+async def test_pieces_come_in_order_and_the_iterator_is_closed():
+    lane, seen = make(), []
+    async with (
+        lane.admit_request("tts") as admission,
+        contextlib.aclosing(lane.iterate_pieces(admission, lambda: numbers(3, seen, "a"))) as it,
+    ):
+        assert [piece async for piece in it] == [0, 1, 2]
+    assert seen == ["a0", "a1", "a2", "a closed"]
+    assert admission.engine_s > 0.02
+    assert lane.admitted == 0
 
 
-def test_two_syntheses_take_turns():
-    async def main() -> None:
-        lane, seen = make(), []
-
-        async def consume(name: str, count: int) -> None:
-            async with (
-                lane.admit_request("tts") as admission,
-                contextlib.aclosing(lane.iterate_pieces(admission, lambda: numbers(count, seen, name))) as it,
-            ):
-                async for _ in it:
-                    pass
-
-        await asyncio.gather(consume("long", 10), consume("short", 2))
-        assert seen.index("short1") < seen.index("long4")
-
-    asyncio.run(main())
+@in_loop
+async def test_two_syntheses_take_turns_and_whole_iterations_do_not_mix():
+    lane, seen = make(), []
+    long, short = (lambda: numbers(10, seen, "long")), (lambda: numbers(2, seen, "short"))
+    await asyncio.gather(read(lane, long), read(lane, short))
+    assert seen.index("short1") < seen.index("long4")
+    lane, seen = make(concurrency=2), []
+    both = ((lambda name=name: numbers(4, seen, name)) for name in "ab")
+    await asyncio.gather(*(read(lane, each, whole=True) for each in both))
+    assert [item[0] for item in seen] == ["a"] * 5 + ["b"] * 5
 
 
-def test_whole_iterations_do_not_mix():
-    async def main() -> None:
-        lane, seen = make(concurrency=2), []
+@in_loop
+async def test_heavy_engines_share_their_slots_and_light_ones_do_not():
+    heavy = FairTurns()
+    lanes = [make(heavy=heavy, is_heavy=True), make(heavy=heavy, is_heavy=True), make(heavy=heavy)]
+    running, most = 0, 0
+    lock, light_done = threading.Lock(), threading.Event()
 
-        async def consume(name: str) -> None:
-            async with (
-                lane.admit_request("translate") as admission,
-                contextlib.aclosing(
-                    lane.iterate_pieces(admission, lambda: numbers(4, seen, name), whole=True)
-                ) as it,
-            ):
-                async for _ in it:
-                    pass
+    def work() -> None:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        assert light_done.wait(20)  # which comes after the heavy ones, and does not wait for them
+        time.sleep(0.05)
+        with lock:
+            running -= 1
 
-        await asyncio.gather(consume("a"), consume("b"))
-        assert [item[0] for item in seen] == ["a"] * 5 + ["b"] * 5
-
-    asyncio.run(main())
-
-
-def test_heavy_engines_share_their_slots_and_light_ones_do_not():
-    async def main() -> None:
-        heavy = FairTurns()
-        lanes = [make(heavy=heavy, is_heavy=True), make(heavy=heavy, is_heavy=True), make(heavy=heavy)]
-        running, most = 0, 0
-        lock, light_done = threading.Lock(), threading.Event()
-
-        def work() -> None:
-            nonlocal running, most
-            with lock:
-                running += 1
-                most = max(most, running)
-            assert light_done.wait(20)  # which comes after the heavy ones, and does not wait for them
-            time.sleep(0.05)
-            with lock:
-                running -= 1
-
-        async def use(lane: EngineLane, task) -> None:
-            async with lane.admit_request("tts") as admission:
-                await lane.run_task(admission, task)
-
-        await asyncio.gather(use(lanes[0], work), use(lanes[1], work), use(lanes[2], light_done.set))
-        assert most == 1
-
-    asyncio.run(main())
+    await asyncio.gather(use(lanes[0], work), use(lanes[1], work), use(lanes[2], light_done.set))
+    assert most == 1
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thread_is_done(whole):
-    async def main() -> None:
-        lane = make(queue_limit=1, concurrency=1)
-        gate, begun, closed = (threading.Event() for _ in range(3))
+@in_loop
+async def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thread_is_done(whole):
+    lane = make(queue_limit=1, concurrency=1)
+    gate, begun, closed = (threading.Event() for _ in range(3))
 
-        def stuck():
-            try:
-                yield 1
-                begun.set()
-                gate.wait(10)
-                yield 2
-            finally:
-                closed.set()
+    def stuck():
+        try:
+            yield 1
+            begun.set()
+            gate.wait(10)
+            yield 2
+        finally:
+            closed.set()
 
-        async def consume() -> None:
-            async with (
-                lane.admit_request("tts") as admission,
-                contextlib.aclosing(lane.iterate_pieces(admission, stuck, whole=whole)) as it,
-            ):
-                async for _ in it:
-                    pass
-
-        task = asyncio.create_task(consume())
-        await until(begun.is_set)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert lane.admitted == 0
-        assert not closed.is_set()
-
-        async def next_one() -> None:
-            async with lane.admit_request("tts") as admission:
-                await lane.run_task(admission, lambda: None)
-
-        follower = asyncio.create_task(next_one())
-        await asyncio.sleep(0.1)
-        assert not follower.done()
-        gate.set()
-        await asyncio.wait_for(follower, 5)
-        await until(closed.is_set)
-
-    asyncio.run(main())
+    task = asyncio.create_task(read(lane, stuck, whole=whole))
+    await until(begun.is_set)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert lane.admitted == 0
+    assert not closed.is_set()
+    follower = asyncio.create_task(use(lane, lambda: None))
+    await asyncio.sleep(0.1)
+    assert not follower.done()
+    gate.set()
+    await asyncio.wait_for(follower, 5)
+    await until(closed.is_set)
 
 
 @pytest.mark.slow
@@ -187,6 +147,7 @@ def test_an_event_loop_that_ends_meanwhile_leaves_no_task_behind(whole, caplog):
         gate.wait(10)
         yield 2
 
+    @in_loop
     async def main() -> None:
         lane, seen = make(), []
 
@@ -199,164 +160,120 @@ def test_an_event_loop_that_ends_meanwhile_leaves_no_task_behind(whole, caplog):
         await until(lambda: seen)
         assert not unfinished.done()
 
-    asyncio.run(main())
+    main()
     gate.set()
     gc.collect()
     assert "destroyed" not in caplog.text
 
 
-def test_cancelled_while_waiting_for_a_turn():
-    async def main() -> None:
-        lane = make(is_heavy=True)
-        gate = threading.Event()
-
-        async def use(task) -> None:
-            async with lane.admit_request("tts") as admission:
-                await lane.run_task(admission, task)
-
-        first = asyncio.create_task(use(lambda: gate.wait(10)))
-        await asyncio.sleep(0.05)
-        second = asyncio.create_task(use(lambda: None))
-        await asyncio.sleep(0.05)
-        second.cancel()
-        await asyncio.wait({second})
-        gate.set()
-        await first
-        await asyncio.wait_for(use(lambda: None), 5)
-        assert lane.admitted == 0
-
-    asyncio.run(main())
+@in_loop
+async def test_cancelled_while_waiting_for_a_turn():
+    lane, gate = make(is_heavy=True), threading.Event()
+    first = asyncio.create_task(use(lane, lambda: gate.wait(10)))
+    await asyncio.sleep(0.05)
+    second = asyncio.create_task(use(lane, lambda: None))
+    await asyncio.sleep(0.05)
+    second.cancel()
+    await asyncio.wait({second})
+    gate.set()
+    await first
+    await asyncio.wait_for(use(lane, lambda: None), 5)
+    assert lane.admitted == 0
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
-    async def main() -> None:
-        lane, seen = make(concurrency=1), []
+@in_loop
+async def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
+    lane, seen, go_on = make(concurrency=1), [], asyncio.Event()
 
-        async def consume(name: str, pause: asyncio.Event) -> list[int]:
-            got = []
-            async with (
-                lane.admit_request("tts") as admission,
-                contextlib.aclosing(
-                    lane.iterate_pieces(admission, lambda: numbers(4, seen, name), whole=whole)
-                ) as it,
-            ):
-                async for piece in it:
-                    got.append(piece)
-                    await pause.wait()
-            return got
+    async def pause() -> list[int]:
+        got = []
+        async with pieces_of(lane, lambda: numbers(4, seen, "slow"), whole=whole) as pieces:
+            async for piece in pieces:
+                got.append(piece)
+                await go_on.wait()
+        return got
 
-        go_on, at_once = asyncio.Event(), asyncio.Event()
-        at_once.set()
-        slow = asyncio.create_task(consume("slow", go_on))
-        await until(lambda: "slow0" in seen)
-        assert await asyncio.wait_for(consume("other", at_once), 10) == [0, 1, 2, 3]
-        assert not slow.done()
-        # One that takes turns has made nothing meanwhile, and one that cannot has made everything.
-        assert ("slow3" in seen) == whole
-        go_on.set()
-        assert await asyncio.wait_for(slow, 10) == [0, 1, 2, 3]
-        assert lane.admitted == 0
-        # The place is there once, not twice.
-        async with lane.admit_request("tts"):
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(lane.admit_request("tts").__aenter__(), 0.1)
-
-    asyncio.run(main())
+    slow = asyncio.create_task(pause())
+    await until(lambda: "slow0" in seen)
+    other = read(lane, lambda: numbers(4, seen, "other"), whole=whole)
+    assert await asyncio.wait_for(other, 10) == [0, 1, 2, 3]
+    assert not slow.done()
+    # One that takes turns has made nothing meanwhile, and one that cannot has made everything.
+    assert ("slow3" in seen) == whole
+    go_on.set()
+    assert await asyncio.wait_for(slow, 10) == [0, 1, 2, 3]
+    assert lane.admitted == 0
+    # The place is there once, not twice.
+    async with lane.admit_request("tts"):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(lane.admit_request("tts").__aenter__(), 0.1)
 
 
 @pytest.mark.slow
-def test_a_place_that_was_lent_is_taken_back_in_order():
-    async def main() -> None:
-        lane, seen = make(concurrency=1), []
-        asked, working, most = asyncio.Event(), 0, 0
+@in_loop
+async def test_a_place_that_was_lent_is_taken_back_in_order():
+    lane, seen, asked, working, most = make(concurrency=1), [], asyncio.Event(), 0, 0
 
-        def busy(name: str):
-            nonlocal working, most
-            for number in range(3):
-                working += 1
-                most = max(most, working)
-                time.sleep(0.01)
-                working -= 1
-                seen.append(name)
-                yield number
+    def busy(name: str):
+        nonlocal working, most
+        for number in range(3):
+            working += 1
+            most = max(most, working)
+            time.sleep(0.01)
+            working -= 1
+            seen.append(name)
+            yield number
 
-        async def consume(name: str, pause_s: float) -> None:
-            async with (
-                lane.admit_request("tts") as admission,
-                contextlib.aclosing(lane.iterate_pieces(admission, lambda: busy(name))) as it,
-            ):
-                async for _ in it:
-                    asked.set()
-                    await asyncio.sleep(pause_s)
+    async def consume(name: str, pause_s: float) -> None:
+        async with pieces_of(lane, lambda: busy(name)) as pieces:
+            async for _ in pieces:
+                asked.set()
+                await asyncio.sleep(pause_s)
 
-        slow = asyncio.create_task(consume("slow", 0.8))
-        await asked.wait()
-        await asyncio.gather(slow, *(consume(f"other {number}", 0.0) for number in range(3)))
-        assert sorted(seen) == sorted(["slow", "other 0", "other 1", "other 2"] * 3)
-        assert most == 1
-
-    asyncio.run(main())
+    slow = asyncio.create_task(consume("slow", 0.8))
+    await asked.wait()
+    await asyncio.gather(slow, *(consume(f"other {number}", 0.0) for number in range(3)))
+    assert sorted(seen) == sorted(["slow", "other 0", "other 1", "other 2"] * 3)
+    assert most == 1
 
 
-def test_pieces_made_ahead_are_bounded(monkeypatch):
+@in_loop
+async def test_pieces_made_ahead_are_bounded(monkeypatch):
     monkeypatch.setattr("speechlab.service._engines.lanes._MAX_AHEAD", 3)
-
-    async def main() -> None:
-        lane, seen = make(), []
-        async with (
-            lane.admit_request("translate") as admission,
-            contextlib.aclosing(
-                lane.iterate_pieces(admission, lambda: numbers(50, seen, "a"), whole=True)
-            ) as it,
-        ):
-            assert await anext(it) == 0
-            await until(lambda: "a3" in seen)
-            await asyncio.sleep(0.2)
-            assert seen == ["a0", "a1", "a2", "a3"]
-            assert [piece async for piece in it] == list(range(1, 50))
-
-    asyncio.run(main())
+    lane, seen = make(), []
+    async with pieces_of(lane, lambda: numbers(50, seen, "a"), whole=True) as pieces:
+        assert await anext(pieces) == 0
+        await until(lambda: "a3" in seen)
+        await asyncio.sleep(0.2)
+        assert seen == ["a0", "a1", "a2", "a3"]
+        assert [piece async for piece in pieces] == list(range(1, 50))
 
 
-def test_a_full_queue_answers_at_once():
-    async def main() -> None:
-        lane = make(queue_limit=1)
-        async with lane.admit_request("asr"):
-            with pytest.raises(Fault) as caught:
-                async with lane.admit_request("asr"):
-                    pass
-        assert caught.value.status == 429
-        assert caught.value.headers["Retry-After"]
-        async with lane.admit_request("asr"):
-            pass
-
-    asyncio.run(main())
+@in_loop
+async def test_a_full_queue_answers_at_once():
+    lane = make(queue_limit=1)
+    async with lane.admit_request("asr"):
+        with pytest.raises(Fault) as caught:
+            await lane.admit_request("asr").__aenter__()
+    assert caught.value.status == 429
+    assert caught.value.headers["Retry-After"]
+    async with lane.admit_request("asr"):
+        pass
 
 
-def test_errors_pass_through_and_free_everything():
-    async def main() -> None:
-        lane = make(queue_limit=1, is_heavy=True)
+@in_loop
+async def test_errors_pass_through_and_free_everything():
+    lane = make(queue_limit=1, is_heavy=True)
 
-        def fail():
-            yield 1
-            raise ValueError("inside")
+    def fail():
+        yield 1
+        raise ValueError("inside")
 
-        async def consume(*, whole: bool) -> None:
-            async with (
-                lane.admit_request("tts") as admission,
-                contextlib.aclosing(lane.iterate_pieces(admission, fail, whole=whole)) as it,
-            ):
-                async for _ in it:
-                    pass
-
-        for whole in (False, True):
-            with pytest.raises(ValueError, match="inside"):
-                await consume(whole=whole)
-        async with lane.admit_request("tts") as admission:
-            assert await asyncio.wait_for(lane.run_task(admission, lambda: 5), 5) == 5
-
-    asyncio.run(main())
+    for whole in (False, True):
+        with pytest.raises(ValueError, match="inside"):
+            await read(lane, fail, whole=whole)
+    assert await asyncio.wait_for(use(lane, lambda: 5), 5) == 5
 
 
 @pytest.mark.slow
@@ -373,11 +290,7 @@ def test_a_failure_after_everybody_left_is_silent(how):
             raise ValueError("nobody waits for this")
 
         async def ask() -> None:
-            if how == "run":
-                await threads.run_task(fail)
-            else:
-                async with lane.admit_request("tts") as admission:
-                    await lane.run_task(admission, fail)
+            await (threads.run_task(fail) if how == "run" else use(lane, fail))
 
         asking = asyncio.create_task(ask())
         await asyncio.sleep(0.05)

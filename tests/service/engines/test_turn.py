@@ -16,6 +16,7 @@ from speechlab.service._engines.threads import Threads
 from speechlab.service._engines.turn import Turn
 from speechlab.service._faults import Fault
 from speechlab.service._keys import Principal
+from support.clock import in_loop
 
 
 class Rows(list):
@@ -51,17 +52,15 @@ async def speak(turn: Turn, closed: list[str], error: Exception | None = None) -
     return spoken
 
 
-def test_a_turn_that_ends_well():
-    async def main() -> None:
-        turn, rows = make_turn()
-        assert await speak(turn, closed := []) == [b"one", b"two"]
-        turn.meter.close()
-        assert [(row.status, row.audio_bytes) for row in rows] == [("completed", 6)]
-        assert closed == ["closed"]
-        assert turn.lane.admitted == 0
-        assert "engine;dur=" in turn.format_server_timing()
-
-    asyncio.run(main())
+@in_loop
+async def test_a_turn_that_ends_well():
+    turn, rows = make_turn()
+    assert await speak(turn, closed := []) == [b"one", b"two"]
+    turn.meter.close()
+    assert [(row.status, row.audio_bytes) for row in rows] == [("completed", 6)]
+    assert closed == ["closed"]
+    assert turn.lane.admitted == 0
+    assert "engine;dur=" in turn.format_server_timing()
 
 
 @pytest.mark.parametrize(
@@ -73,70 +72,62 @@ def test_a_turn_that_ends_well():
         (Fault("ErrOverloaded", "later"), 503, "later", ["cancelled"]),
     ],
 )
-def test_a_failure_becomes_a_reply(error, status, said, rows_left):
-    async def main() -> None:
-        turn, rows = make_turn()
-        with pytest.raises(Fault) as caught:
-            await speak(turn, [], error)
-        assert (caught.value.status, caught.value.error) == (status, said)
-        turn.meter.close()
-        assert [row.status for row in rows] == rows_left
-        assert turn.lane.admitted == 0
-
-    asyncio.run(main())
+@in_loop
+async def test_a_failure_becomes_a_reply(error, status, said, rows_left):
+    turn, rows = make_turn()
+    with pytest.raises(Fault) as caught:
+        await speak(turn, [], error)
+    assert (caught.value.status, caught.value.error) == (status, said)
+    turn.meter.close()
+    assert [row.status for row in rows] == rows_left
+    assert turn.lane.admitted == 0
 
 
-def test_a_failure_before_the_engine_is_asked_leaves_no_row():
-    async def main() -> None:
-        turn, rows = make_turn()
-        with pytest.raises(Fault, match="speech synthesis failed"):
-            async with turn:
-                raise EngineError("not even asked")
-        assert not turn.reached
-        turn.meter.close()
-        assert rows == []
-
-    asyncio.run(main())
+@in_loop
+async def test_a_failure_before_the_engine_is_asked_leaves_no_row():
+    turn, rows = make_turn()
+    with pytest.raises(Fault, match="speech synthesis failed"):
+        async with turn:
+            raise EngineError("not even asked")
+    assert not turn.reached
+    turn.meter.close()
+    assert rows == []
 
 
-def test_a_full_queue_refuses_before_the_turn_begins():
-    async def main() -> None:
-        turn, rows = make_turn(queue_limit=1)
-        async with turn.lane.admit_request("tts", "key-1"):
-            with pytest.raises(Fault, match="queue") as caught:
-                await speak(turn, [])
-        assert caught.value.status == 429
-        assert not turn.reached
-        turn.meter.close()
-        assert rows == []
-
-    asyncio.run(main())
+@in_loop
+async def test_a_full_queue_refuses_before_the_turn_begins():
+    turn, rows = make_turn(queue_limit=1)
+    async with turn.lane.admit_request("tts", "key-1"):
+        with pytest.raises(Fault, match="queue") as caught:
+            await speak(turn, [])
+    assert caught.value.status == 429
+    assert not turn.reached
+    turn.meter.close()
+    assert rows == []
 
 
-def test_a_cancelled_turn_closes_the_engine_and_says_so_in_the_ledger():
-    async def main() -> None:
-        turn, rows = make_turn()
-        closed: list[str] = []
-        begun = asyncio.Event()
+@in_loop
+async def test_a_cancelled_turn_closes_the_engine_and_says_so_in_the_ledger():
+    turn, rows = make_turn()
+    closed: list[str] = []
+    begun = asyncio.Event()
 
-        async def stay() -> None:
-            async with turn:
-                async for _ in turn.iterate_pieces(lambda: pieces(closed)):
-                    begun.set()
-                    await asyncio.sleep(60)
+    async def stay() -> None:
+        async with turn:
+            async for _ in turn.iterate_pieces(lambda: pieces(closed)):
+                begun.set()
+                await asyncio.sleep(60)
 
-        task = asyncio.create_task(stay())
-        await begun.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        turn.meter.close()
-        assert [row.status for row in rows] == ["cancelled"]
-        for _ in range(200):
-            if closed:
-                break
-            await asyncio.sleep(0.01)
-        assert closed == ["closed"]
-        assert turn.lane.admitted == 0
-
-    asyncio.run(main())
+    task = asyncio.create_task(stay())
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    turn.meter.close()
+    assert [row.status for row in rows] == ["cancelled"]
+    for _ in range(200):
+        if closed:
+            break
+        await asyncio.sleep(0.01)
+    assert closed == ["closed"]
+    assert turn.lane.admitted == 0

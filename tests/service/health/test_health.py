@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import re
 import time
@@ -19,7 +18,7 @@ from speechlab.service._engines.lanes import EngineLane
 from speechlab.service._engines.sharing import FairTurns
 from speechlab.service._engines.threads import Threads
 from support.clients import KEY, Http
-from support.clock import eventually
+from support.clock import eventually, in_loop
 from support.staged import CANARY, NO_ENGINES, staged_config
 
 
@@ -326,25 +325,23 @@ def test_idle_models_are_let_go_and_looking_does_not_count_as_use():
         assert light.closed == []
 
 
-def test_an_engine_in_use_is_not_let_go():
-    async def main() -> None:
-        engine = Large()
-        lane = EngineLane(
-            ServedEngine("one", "synthesizer", lambda: engine, heavy=True),
-            Threads(),
-            FairTurns(),
-            concurrency=1,
-            queue_limit=2,
-        )
+@in_loop
+async def test_an_engine_in_use_is_not_let_go():
+    engine = Large()
+    lane = EngineLane(
+        ServedEngine("one", "synthesizer", lambda: engine, heavy=True),
+        Threads(),
+        FairTurns(),
+        concurrency=1,
+        queue_limit=2,
+    )
+    assert not await lane.unload_if_idle(0)
+    lane.get_or_create_engine()
+    async with lane.admit_request("tts") as admission:
+        await lane.run_task(admission, lambda: None)
         assert not await lane.unload_if_idle(0)
-        lane.get_or_create_engine()
-        async with lane.admit_request("tts") as admission:
-            await lane.run_task(admission, lambda: None)
-            assert not await lane.unload_if_idle(0)
-        assert not await lane.unload_if_idle(60)
-        assert await lane.unload_if_idle(0)
-        assert not lane.has_engine
-        assert len(engine.closed) == 1
-        assert not await lane.unload_if_idle(0)
-
-    asyncio.run(main())
+    assert not await lane.unload_if_idle(60)
+    assert await lane.unload_if_idle(0)
+    assert not lane.has_engine
+    assert len(engine.closed) == 1
+    assert not await lane.unload_if_idle(0)
