@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import attribute, score
@@ -114,13 +114,13 @@ def test_errors_of_two_of_three_engines_are_not_attributed_to_one():
     assert parts(found) == dict.fromkeys(["a1", "a2", "b1", "b2"], (2, 0, 0)) | {"c1": (0, 0, 0)}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_random_errors_of_a_recognizer_change_the_attribution_little(seed):
+@pytest.mark.parametrize("seed", range(3))
+def test_random_errors_change_the_attribution_little(seed):
     """One word in 25 is misheard at random; systematic errors are still found at almost every place."""
-    random = np.random.default_rng(seed)
+    random_ = np.random.default_rng(seed)
 
     def chance(voice, text):
-        return " ".join("mumble" if random.random() < 0.04 else word for word in text.split())
+        return " ".join("mumble" if random_.random() < 0.04 else word for word in text.split())
 
     found = attribute(table(mispronounced, dropped, swallowed, chance), engine="engine", language="en")
     counts = found.voices.set_index("voice")
@@ -191,31 +191,31 @@ def test_findings_are_limited_to_notable_patterns():
 @pytest.mark.slow
 @pytest.mark.parametrize(("engines", "rate"), [("AAABB", 0.08), ("AABBCC", 0.02)])
 def test_random_slips_are_no_finding(engines, rate):
-    """Voices that err independently: a table in twenty at most may have a finding."""
-    random = np.random.default_rng(0)
-    numbered = [" ".join(f"w{random.integers(100)}" for _ in range(10)) for _ in range(20)]
+    """Voices that err independently: a table in twenty may have a finding; one in three would be seen here."""
+    random_ = np.random.default_rng(0)
+    numbered = [" ".join(f"w{random_.integers(100)}" for _ in range(10)) for _ in range(20)]
     tables = [
         pd.DataFrame(
             {"table": number, "voice": f"v{at}", "engine": engine, "id": place, "text": text}
-            | {"hypothesis": " ".join("x" if random.random() < rate else word for word in text.split())}
+            | {"hypothesis": " ".join("x" if random_.random() < rate else word for word in text.split())}
             for at, engine in enumerate(engines)
             for place, text in enumerate(numbered)
         )
-        for number in range(20)
+        for number in range(10)
     ]
     scored = score(pd.concat(tables, ignore_index=True), language="en", normalize=None)
     found = [attribute(one, utterance="id", engine="engine") for _, one in scored.groupby("table")]
-    assert sum(bool(one.findings) for one in found) <= 2
+    assert sum(bool(one.findings) for one in found) <= 1
     assert any(one.errors["p_holm"].notna().any() for one in found)
     assert all(one.errors.loc[one.errors["cause"] == "own", "p_holm"].isna().all() for one in found)
 
 
 def test_takes_show_how_a_voice_varies():
     """Voice a1 loses each word in a twentieth of its takes, and the others never do."""
-    random = np.random.default_rng(1)
+    random_ = np.random.default_rng(1)
 
     def varies(voice, text):
-        kept = [word for word in text.split() if voice != "a1" or random.random() > 0.05]
+        kept = [word for word in text.split() if voice != "a1" or random_.random() > 0.05]
         return " ".join(kept)
 
     found = attribute(table(varies, takes=20), language="en")
@@ -232,18 +232,18 @@ def test_takes_show_how_a_voice_varies():
 @pytest.mark.slow
 def test_variance_components_agree_with_a_simulation():
     """The components of simulated rates (of voices, utterances and takes) are found again."""
-    random = np.random.default_rng(3)
-    words = [f"w{number}" for number in range(200)]
+    random_ = np.random.default_rng(3)
+    words = [f"w{number}" for number in range(100)]
     of_voice, of_text = {}, {}
-    of_both = random.normal(0, 0.05, (9, 24))
+    of_both = random_.normal(0, 0.05, (9, 24))
     rows = []
     for voice in range(9):
-        of_voice[voice] = random.normal(0, 0.04)
+        of_voice[voice] = random_.normal(0, 0.04)
         for text in range(24):
-            of_text.setdefault(text, random.normal(0, 0.06))
+            of_text.setdefault(text, random_.normal(0, 0.06))
             for _ in range(3):
-                rate = 0.4 + of_voice[voice] + of_text[text] + of_both[voice, text] + random.normal(0, 0.04)
-                heard = words[round(200 * rate) :]
+                rate = 0.4 + of_voice[voice] + of_text[text] + of_both[voice, text] + random_.normal(0, 0.04)
+                heard = words[round(100 * rate) :]
                 rows.append(
                     {"voice": voice, "text": " ".join(words), "id": text, "hypothesis": " ".join(heard)}
                 )
@@ -353,25 +353,25 @@ def test_chinese_homophones():
     assert found.loc["z", ["own_errors", "homophone_errors"]].tolist() == [1, 1]
 
 
-TEXTS = st.lists(st.sampled_from(["a", "b", "c", "10"]), max_size=6).map(" ".join)
-
-
-@pytest.mark.slow
-@settings(max_examples=20)
-@given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("12"), TEXTS), min_size=1, max_size=8))
-def test_the_parts_add_up_to_all_errors(rows):
+def test_the_parts_add_up_to_all_errors():
+    chance = random.Random(1)
     said = {"1": "a b c", "2": "b 10 a"}
-    frame = pd.DataFrame([{"voice": v, "text": said[n], "hypothesis": h} for v, n, h in rows])
-    scored = score(frame, language="en", normalize=None)
-    found = attribute(scored)
-    whole = int(scored["errors"].sum())
-    counts = [name for name in found.voices if name.endswith("_errors")]
-    for one in (found.voices, found.utterances):
-        assert int(one["errors"].sum()) == whole
-        assert int(one[counts].sum().sum()) == whole
-    assert int(found.errors["errors"].sum()) == whole
-    assert all(isinstance(text, str) for text in found.findings)
-    assert "<table" in found._repr_html_()
+    for count in (1, 2, 4, 8, 8, 20):
+        rows = []
+        for _ in range(count):
+            heard = " ".join(chance.choices(["a", "b", "c", "10"], k=chance.randrange(7)))
+            rows.append(
+                {"voice": chance.choice("xyz"), "text": said[chance.choice("12")], "hypothesis": heard}
+            )
+        scored = score(pd.DataFrame(rows), language="en", normalize=None)
+        found = attribute(scored)
+        whole = int(scored["errors"].sum())
+        counts = [name for name in found.voices if name.endswith("_errors")]
+        for one in (found.voices, found.utterances):
+            assert int(one["errors"].sum()) == int(one[counts].sum().sum()) == whole, rows
+        assert int(found.errors["errors"].sum()) == whole, rows
+        assert all(isinstance(text, str) for text in found.findings)
+        assert "<table" in found._repr_html_()
 
 
 def test_tables_that_cannot_be_attributed_are_refused():
