@@ -79,26 +79,29 @@ def test_all_white_space_counts_as_jiwer_counts_a_plain_space(pairs, spaces):
     assert error_rate(inside, hypotheses, unit="char").rate == jiwer.cer(inside, hypotheses)
 
 
+def corrupt(words, rate, random_):
+    heard = []
+    for word in words:
+        draw = random_.random() / rate
+        if draw > 1:
+            heard.append(word)
+        elif draw > 0.5:
+            heard.append(f"w{random_.randrange(300)}")
+        elif draw > 0.25:
+            heard += [word, "more"]
+    return heard
+
+
 @pytest.mark.parametrize("unit", ["word", "char"])
-@pytest.mark.parametrize("rate", [0.1, 0.4, 0.9])
-def test_jiwer_agrees_on_a_random_corpus(unit, rate):
+def test_jiwer_agrees_on_corpora_and_on_long_texts(unit):
     random_ = random.Random(7)
-    words = [f"w{i}" for i in range(300)]
-    references, hypotheses = [], []
-    for _ in range(300):
-        said = random_.choices(words, k=random_.randrange(25))
-        heard = []
-        for word in said:
-            draw = random_.random()
-            if draw > rate:
-                heard.append(word)
-            elif draw > rate * 0.5:
-                heard.append(random_.choice(words))
-            elif draw > rate * 0.25:
-                heard += [word, random_.choice(words)]
-        references.append(" ".join(said))
-        hypotheses.append(" ".join(heard))
-    check_against_jiwer(references, hypotheses, unit)
+    said = [[f"w{random_.randrange(300)}" for _ in range(random_.randrange(25))] for _ in range(200)]
+    for rate in (0.1, 0.9):
+        heard = [corrupt(words, rate, random_) for words in said]
+        check_against_jiwer([" ".join(words) for words in said], [" ".join(words) for words in heard], unit)
+    said = random_.choices("abcdefghij", k=20_000 if unit == "word" else 3_000)
+    for rate in (0.02, 0.5):
+        check_against_jiwer([" ".join(said)], [" ".join(corrupt(said, rate, random_)[:-40])], unit)
 
 
 def test_code_for_jiwer_takes_our_results_and_gives_its_own():
@@ -114,13 +117,6 @@ def test_code_for_jiwer_takes_our_results_and_gives_its_own():
         from_jiwer("good morning")
     with pytest.raises(InvalidRequestError, match=r"pair 1 of the output has .* inside a word"):
         from_jiwer(jiwer.process_words(["a", "no\u00a0break"], ["a", "b"]))
-
-
-def test_jiwer_agrees_on_a_very_long_pair():
-    random_ = random.Random(1)
-    said = random_.choices("abcdefghij", k=20_000)
-    heard = [word if random_.random() > 0.1 else "x" for word in said if random_.random() > 0.05]
-    check_against_jiwer([" ".join(said)], [" ".join(heard)], "word")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +137,7 @@ def test_known_answers_and_empty_references(references, hypotheses, rate):
 def test_the_policy_for_empty_references_is_the_same_everywhere():
     result = error_rate(["a b", "", ""], ["a b", "c", ""])
     assert result.empty_references == 2
-    assert result.rate == 0.5
+    assert result.rate == float(result) == 0.5
     assert result.rates_by_utterance.tolist() == [0.0, 1.0, 0.0]
     assert result.mean_error_rate == pytest.approx(1 / 3)
     only_empty = error_rate(["", "", ""], ["a", "b", "c"])
@@ -149,31 +145,18 @@ def test_the_policy_for_empty_references_is_the_same_everywhere():
     assert only_empty.confidence_interval() == (3.0, 3.0)
 
 
-def test_results_can_be_pickled():
-    result = error_rate(["a b", "c"], ["a", "d"], language="en")
-    again = pickle.loads(pickle.dumps(result))
-    assert (again.rate, again.signature, again.insertions) == (
-        result.rate,
-        result.signature,
-        result.insertions,
-    )
-
-
-QUESTIONS = ("rate", "counts_by_utterance", "alignments", "match_error_rate")
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(QUESTIONS)), ids="-".join)
-def test_results_do_not_depend_on_the_order_of_requests(order):
+def test_results_do_not_depend_on_the_order_of_requests():
     texts = ["a b c d", "", "a  b", "x"], ["a x c", "y", "a b", ""]
-    result = error_rate(*texts)
-    for question in order:
-        getattr(result, question)
-        again = pickle.loads(pickle.dumps(result))  # after any earlier requests
-        assert again.alignments == result.alignments
-        assert again.counts_by_utterance.tolist() == result.counts_by_utterance.tolist()
-    assert result.counts_by_utterance.tolist() == [list(one.tally) for one in result.alignments]
-    assert result.errors_by_utterance.tolist() == result.counts_by_utterance[:, 1:].sum(axis=1).tolist()
-    assert result.lengths_by_utterance.tolist() == result.counts_by_utterance[:, :3].sum(axis=1).tolist()
+    for order in itertools.permutations(["rate", "counts_by_utterance", "alignments", "match_error_rate"]):
+        result = error_rate(*texts, language="en")
+        for question in order:
+            getattr(result, question)
+            again = pickle.loads(pickle.dumps(result))  # after any earlier requests
+            assert (again.alignments, again.signature) == (result.alignments, result.signature), order
+            assert again.counts_by_utterance.tolist() == result.counts_by_utterance.tolist(), order
+        assert result.counts_by_utterance.tolist() == [list(one.tally) for one in result.alignments], order
+        assert result.errors_by_utterance.tolist() == result.counts_by_utterance[:, 1:].sum(axis=1).tolist()
+        assert result.lengths_by_utterance.tolist() == result.counts_by_utterance[:, :3].sum(axis=1).tolist()
 
 
 def test_the_rate_of_no_utterances_is_nan():
@@ -187,18 +170,6 @@ def test_the_rate_of_no_utterances_is_nan():
     assert all(map(math.isnan, (*nothing.confidence_interval(), *nothing.confidence_interval(groups=[]))))
     assert "0 utterances" in repr(nothing)
     assert nothing._repr_html_()
-
-
-@pytest.mark.parametrize("space", ["\t", "\n", "\u00a0", "\u3000", "  "])
-def test_any_white_space_separates(space):
-    assert error_rate(f"a{space}b", "a b").rate == 0.0
-
-
-def test_corpus_rate_and_mean_differ():
-    result = error_rate(["a b c d e f g h i j", "x"], ["a b c d e f g h i j", "y"])
-    assert result.rate == pytest.approx(1 / 11)
-    assert result.mean_error_rate == 0.5
-    assert float(result) == result.rate
 
 
 @pytest.mark.parametrize(
@@ -291,12 +262,6 @@ def test_one_utterance_has_no_interval():
     assert all(map(math.isnan, error_rate("a", "b").confidence_interval()))
 
 
-@pytest.mark.parametrize(("name", "value"), [("level", 95), ("draws", 0), ("groups", ["x"])])
-def test_intervals_refuse_invalid_arguments(name, value):
-    with pytest.raises(InvalidRequestError):
-        error_rate(["a", "b"], ["a", "c"]).confidence_interval(**{name: value})
-
-
 def test_the_bootstrap_agrees_with_drawn_indices():
     """Multinomial draws against draws of indices, and the upper end against Bayesian weights and a wrong text."""
     random_ = np.random.default_rng(5)
@@ -337,15 +302,6 @@ def simulate_coverage(draw, *, corpora, utterances, groups=None):
 
 
 @pytest.mark.slow
-def test_intervals_cover_the_truth():
-    def draw(random_, utterances):
-        lengths = random_.integers(3, 20, utterances)
-        return random_.binomial(lengths, 0.1), lengths
-
-    assert 0.91 <= simulate_coverage(draw, corpora=300, utterances=150) <= 0.985
-
-
-@pytest.mark.slow
 def test_block_intervals_cover_the_truth_where_speakers_differ():
     speakers = np.repeat(np.arange(60), 5)
 
@@ -354,8 +310,8 @@ def test_block_intervals_cover_the_truth_where_speakers_differ():
         rates = random_.beta(1, 9, 60)[speakers]
         return random_.binomial(lengths, rates), lengths
 
-    assert simulate_coverage(draw, corpora=200, utterances=300) < 0.85
-    assert 0.89 <= simulate_coverage(draw, corpora=200, utterances=300, groups=speakers) <= 0.99
+    assert simulate_coverage(draw, corpora=100, utterances=300) < 0.85
+    assert 0.89 <= simulate_coverage(draw, corpora=150, utterances=300, groups=speakers) <= 0.99
 
 
 @pytest.mark.slow
@@ -368,7 +324,7 @@ def test_block_intervals_cover_the_truth_where_one_speaker_has_most_of_the_text(
         effects = 0.1 * np.exp(random_.normal(-(0.5**2) / 2, 0.5, 12))
         return random_.binomial(lengths, effects.clip(0, 0.9)[speakers]), lengths
 
-    assert simulate_coverage(draw, corpora=300, utterances=sum(sizes), groups=speakers) >= 0.92
+    assert simulate_coverage(draw, corpora=200, utterances=sum(sizes), groups=speakers) >= 0.92
 
 
 @pytest.mark.slow
@@ -380,7 +336,7 @@ def test_intervals_from_few_utterances_cover_the_truth(n, low, high):
         lengths = random_.integers(5, 20, utterances)
         return random_.binomial(lengths, 0.1), lengths
 
-    assert low <= simulate_coverage(draw, corpora=500, utterances=n) <= high
+    assert low <= simulate_coverage(draw, corpora=300, utterances=n) <= high
 
 
 @pytest.mark.parametrize(("n", "share"), [(20, 0.05), (50, 0.02)])
@@ -467,20 +423,10 @@ def test_a_notebook_shows_escaped_html_and_a_short_repr():
     assert "95% interval" in shown
 
 
-@pytest.mark.parametrize("rate", [0.02, 0.3, 1.0])
-def test_jiwer_agrees_on_long_pairs(rate):
-    random_ = random.Random(3)
-    said = [f"w{random_.randrange(200)}" for _ in range(3_000)]
-    heard = [word if random_.random() > rate else f"x{random_.randrange(200)}" for word in said[:-40]]
-    ours = error_rate(" ".join(said), " ".join(heard))
-    assert ours.rate == jiwer.wer(" ".join(said), " ".join(heard))
-    assert ours.errors == ours.counts_by_utterance[:, 1:].sum()
-
-
-@pytest.mark.parametrize("text", ["今日は良い天気です", "今天天气很好", "วันนี้อากาศดี"])
-def test_a_word_error_rate_of_texts_without_spaces_gives_a_warning(text):
-    with pytest.warns(UserWarning, match="no spaces between words"):
-        assert error_rate([text, text], [text, text[1:]]).rate == 0.5
+def test_word_error_rates_of_texts_without_spaces_give_a_warning():
+    for text in ("今日は良い天気です", "今天天气很好", "วันนี้อากาศดี"):
+        with pytest.warns(UserWarning, match="no spaces between words"):
+            assert error_rate([text, text], [text, text[1:]]).rate == 0.5
 
 
 def test_no_warning_for_words_and_explicit_settings():
