@@ -1,5 +1,7 @@
 """Any argument of a public function: a documented result, or an error of this package that names the argument."""
 
+from functools import partial
+
 import jiwer
 import numpy as np
 import pandas as pd
@@ -41,48 +43,36 @@ CLIP = AudioClip(np.random.default_rng(0).normal(0, 0.1, 8_000).astype("f4"), 16
 CLIPS = pd.DataFrame({"audio": [CLIP]})
 
 DRAWS = {"level": 0.9, "draws": 10, "seed": 0}
+BLOCKS = {**DRAWS, "groups": None}
 COMPARED = {"unit": "word", "language": None, "normalize": "auto"}
+COLUMNS = {"reference": "text", "hypothesis": "hypothesis", "language": "language"}
+TRANSLATED_COLUMNS = {"references": TRANSLATED, "reference": "reference", "hypothesis": "translation"}
+PAIR = {"references": ["a"], "hypotheses": ["a"]}
+OF_SOURCES = {"sources": None, "source_language": None}
 ONE_TEXT = {"text": "好"}
+RANKED = {"scored": VOICES, "system": "speaker", "utterance": "text", "power": 0.8, **DRAWS}
+SYSTEMS = {"x": ["a b", "c"], "y": ["a", "d"]}
+JUDGED = {"a": "x", "b": "y", "difference": 0.1, "n": 9, "p": 0.01}
+OTHER = FRAME.assign(other=["a b", "c x"])
+HOW_TO_TRANSLATE = {"language": None, "tokenize": "auto", "metrics": ["chrf"], "options": None}
 FUNCTIONS = {
-    "error_rate": (
-        metrics.error_rate,
-        {"references": ["a"], "hypotheses": ["b"], **COMPARED},
-    ),
+    "error_rate": (metrics.error_rate, PAIR | COMPARED),
     "from_jiwer": (metrics.from_jiwer, {"output": jiwer.process_words("a", "b")}),
-    "ErrorRate.confidence_interval": (RATE.confidence_interval, {**DRAWS, "groups": None}),
-    "score": (
-        metrics.score,
-        {
-            "references": FRAME,
-            "reference": "text",
-            "hypothesis": "hypothesis",
-            "language": "language",
-            "unit": "auto",
-            "normalize": "auto",
-        },
-    ),
-    "summarize": (metrics.summarize, {"scored": SCORED, "by": (), **DRAWS, "groups": None}),
-    "by_bins": (
-        metrics.by_bins,
-        {"scored": SCORED, "column": "duration_s", "bins": 2, **DRAWS, "groups": None},
-    ),
+    "ErrorRate.confidence_interval": (RATE.confidence_interval, BLOCKS),
+    "score": (metrics.score, {"references": FRAME, **COLUMNS, "unit": "auto", "normalize": "auto"}),
+    "summarize": (metrics.summarize, {"scored": SCORED, "by": (), **BLOCKS}),
+    "by_bins": (metrics.by_bins, {"scored": SCORED, "column": "duration_s", "bins": 2, **BLOCKS}),
     "compare": (
         metrics.compare,
-        {"scored_a": SCORED, "scored_b": SCORED, "on": None, "names": ("a", "b"), **DRAWS, "groups": None},
+        {"scored_a": SCORED, "scored_b": SCORED, "on": None, "names": ("a", "b"), **BLOCKS},
     ),
-    "compare of several": (metrics.compare, {"scored_a": {"a": SCORED, "b": SCORED}, **DRAWS}),
+    "compare of several": (metrics.compare, {"scored_a": {"a": SCORED, "b": SCORED}}),
     "attribute": (
         metrics.attribute,
         {"scored": VOICES, "voice": "speaker", "utterance": "text", "engine": None},
     ),
-    "rank": (
-        metrics.rank,
-        {"scored": VOICES, "system": "speaker", "utterance": "text", "power": 0.8, **DRAWS},
-    ),
-    "rank by condition": (
-        metrics.rank,
-        {"scored": VOICES, "by": "language", "system": "speaker", "utterance": "text", "power": 0.8, **DRAWS},
-    ),
+    "rank": (metrics.rank, RANKED),
+    "rank by condition": (partial(metrics.rank, **RANKED), {"by": "language"}),
     "edits": (metrics.edits, {"scored": SCORED, "reference": "text", "hypothesis": "hypothesis"}),
     "alignments_html": (metrics.alignments_html, {"scored": SCORED, "limit": 2}),
     "timed_error_rate": (
@@ -90,10 +80,7 @@ FUNCTIONS = {
         {"reference": SEGMENTS, "hypothesis": SEGMENTS, "collar": 5.0, "by_speaker": False, **COMPARED},
     ),
     "partial_stability": (metrics.partial_stability, {"partials": [("a", False)], "language": "en"}),
-    "word_times": (
-        metrics.word_times,
-        {"reference": WORDS, "hypothesis": WORDS, "collar": 5.0, **COMPARED},
-    ),
+    "word_times": (metrics.word_times, {"reference": WORDS, "hypothesis": WORDS, "collar": 5.0, **COMPARED}),
     "calibration": (
         metrics.calibration,
         {"table": WORDS, "correct": "correct", "confidence": "confidence", "bins": 10},
@@ -102,126 +89,55 @@ FUNCTIONS = {
         metrics.classify_differences,
         {"reference": "三", "hypothesis": "四", "language": "ja"},
     ),
-    "formatting_rates": (
-        metrics.formatting_rates,
-        {"references": FRAME, "reference": "text", "hypothesis": "hypothesis", "language": "language"}
-        | {**DRAWS, "groups": None},
-    ),
+    "formatting_rates": (metrics.formatting_rates, {"references": FRAME, **COLUMNS, **BLOCKS}),
     "entity_scores": (
         metrics.entity_scores,
-        {"references": FRAME, "reference": "text", "hypothesis": "hypothesis", "language": "language"}
-        | {"entities": [None] * len(FRAME), **DRAWS, "groups": None},
+        {"references": FRAME, **COLUMNS, "entities": [None] * len(FRAME), **BLOCKS},
     ),
     "suspects": (
         metrics.suspects,
-        {
-            "frame": FRAME.assign(other=["a b", "c x"]),
-            "hypotheses": ["hypothesis", "other"],
-            "reference": "text",
-            "language": "language",
-        },
+        {"frame": OTHER, "hypotheses": ["hypothesis", "other"], "reference": "text", "language": "language"},
     ),
     "sequential_test": (
         metrics.sequential_test,
         {"runs": [[0.0, 1.0], [1.0, 1.0]], "alpha": 0.05, "seed": 0},
     ),
-    "judge": (
-        metrics.judge,
-        {"rows": [{"a": "x", "b": "y", "difference": 0.1, "n": 9, "p": 0.01}], "level": 0.9, "more": "worse"},
-    ),
+    "judge": (metrics.judge, {"rows": [JUDGED], "level": 0.9, "more": "worse"}),
     "confusions": (metrics.confusions, {"scored": SCORED}),
     "hotword_scores": (metrics.hotword_scores, {"scored": SCORED, "hotwords": ["a"]}),
     "hotword_counts": (metrics.hotword_counts, {"scored": SCORED, "hotwords": ["a"]}),
-    "hotword_error_rates": (
-        metrics.hotword_error_rates,
-        {"scored": SCORED, "hotwords": ["a"], **DRAWS, "groups": None},
-    ),
+    "hotword_error_rates": (metrics.hotword_error_rates, {"scored": SCORED, "hotwords": ["a"], **BLOCKS}),
     "compare_translations": (
         metrics.compare_translations,
-        {
-            "references": ["a b", "c"],
-            "systems": {"x": ["a b", "c"], "y": ["a", "d"]},
-            "language": None,
-            "tokenize": "auto",
-            "metrics": ["chrf"],
-            "options": None,
-            "test": "bootstrap",
-            "draws": 5,
-            "level": 0.9,
-        },
+        {"references": ["a b", "c"], "systems": SYSTEMS, **HOW_TO_TRANSLATE}
+        | {"test": "bootstrap", "draws": 5, "level": 0.9},
     ),
     "glossary_terms": (
         metrics.glossary_terms,
-        {
-            "references": ["a"],
-            "hypotheses": ["a"],
-            "glossary": {"x": "a"},
-            "sources": ["x"],
-            "language": None,
-            "source_language": None,
-        },
+        {**PAIR, "glossary": {"x": "a"}, **OF_SOURCES, "sources": ["x"], "language": None},
     ),
     "glossary_terms of a table": (
-        metrics.glossary_terms,
-        {
-            "references": TRANSLATED,
-            "glossary": {"a": "a"},
-            "reference": "reference",
-            "hypothesis": "translation",
-            "source": "text",
-        },
+        partial(metrics.glossary_terms, glossary={"a": "a"}),
+        {**TRANSLATED_COLUMNS, "source": "text"},
     ),
     "score_translations": (
         metrics.score_translations,
-        {
-            "references": ["a"],
-            "hypotheses": ["a"],
-            "language": None,
-            "tokenize": "auto",
-            "metrics": ["chrf"],
-            "options": None,
-            "scorers": None,
-            "glossary": None,
-            "sources": None,
-            "source_language": None,
-        },
+        {**PAIR, **HOW_TO_TRANSLATE, "scorers": None, "glossary": None, **OF_SOURCES},
     ),
-    "score_translations of a table": (
+    "score_translations of a table": (metrics.score_translations, {**TRANSLATED_COLUMNS, "source": "text"}),
+    "score_translations by group": (
         metrics.score_translations,
-        {
-            "references": TRANSLATED,
-            "reference": "reference",
-            "hypothesis": "translation",
-            "source": "text",
-        },
+        {**TRANSLATED_COLUMNS, "language": "target_lang", "by": (), "tokenize": "auto", **BLOCKS},
     ),
     "TranslationScore.confidence_interval": (
         TRANSLATION.confidence_interval,
-        {"metric": "chrf", **DRAWS, "groups": None},
+        {"metric": "chrf", **BLOCKS},
     ),
     "TranslationScore.frame": (TRANSLATION.frame, DRAWS),
-    "score_translations by group": (
-        metrics.score_translations,
-        {
-            "references": TRANSLATED,
-            "reference": "reference",
-            "hypothesis": "translation",
-            "language": "target_lang",
-            "by": (),
-            "tokenize": "auto",
-            **DRAWS,
-            "groups": None,
-        },
-    ),
     "speech_measures": (
         metrics.speech_measures,
-        {
-            "clips": [CLIP],
-            "texts": None,
-            "language": "language",
-            "silence_db": 40.0,
-            "f0_range_hz": (60.0, 500.0),
-        },
+        {"clips": [CLIP], "texts": None, "language": "language"}
+        | {"silence_db": 40.0, "f0_range_hz": (60.0, 500.0)},
     ),
     "speech_measures of a table": (
         metrics.speech_measures,
@@ -233,25 +149,20 @@ FUNCTIONS = {
     "Normalizer": (text.normalizer("ja"), ONE_TEXT),
     "Normalizer.explain": (text.normalizer("ja").explain, ONE_TEXT),
     "Normalizer.spans": (text.normalizer("ja").spans, ONE_TEXT),
-    "language_code": (text.language_code, {"language": "de"}),
     "get_language_name": (text.get_language_name, {"code": "de"}),
-    "list_language_codes": (text.list_language_codes, ONE_TEXT),
-    "parse_primary_language": (text.parse_primary_language, {"language": "de"}),
     "to_kana_key": (text.to_kana_key, {"kana": "カナ"}),
     "loops": (text.loops, {"text": "a", "reference": "b"}),
     "join_texts": (text.join_texts, {"texts": ["a", "b"], "language": ""}),
-    "writes_without_spaces": (text.writes_without_spaces, {"language": "de"}),
+    **{
+        name: (getattr(text, name), {"language": "de"})
+        for name in ("language_code", "parse_primary_language", "writes_without_spaces")
+    },
     **{
         name: (getattr(text, name), ONE_TEXT)
         for name in (
             *("words", "characters", "pinyin", "reading", "to_reading_key", "count_morae", "split_morphemes"),
-            *(
-                "split_spoken_words",
-                "to_usual_kanji",
-                "to_standard_kanji",
-                "list_dictionary_entries",
-                "looks_unspaced",
-            ),
+            *("split_spoken_words", "to_usual_kanji", "to_standard_kanji", "list_dictionary_entries"),
+            *("looks_unspaced", "list_language_codes"),
         )
     },
 }
@@ -355,9 +266,8 @@ def test_a_table_of_polars_is_taken_as_one_of_pandas():
             assert "'nothing'" in str(caught.value) or "start" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("call", "hint"),
-    [
+def test_errors_name_the_problem():
+    for call, hint in [
         (lambda: metrics.error_rate(None, "a"), "references"),
         (lambda: metrics.error_rate(["a"], "a"), "both"),
         (lambda: metrics.error_rate({"a", "b"}, ["a", "b"]), "list of texts"),
@@ -374,8 +284,6 @@ def test_a_table_of_polars_is_taken_as_one_of_pandas():
         (lambda: metrics.speech_measures([CLIP], f0_range_hz=(500, 60)), "f0_range_hz"),
         (lambda: metrics.score_translations([["a"], []], ["a", "b"]), r"references\[1\] is empty"),
         (lambda: metrics.score_translations(["a"], ["a"], tokenize="spm"), "'spm'"),
-    ],
-)
-def test_errors_name_the_problem(call, hint):
-    with pytest.raises(InvalidRequestError, match=hint):
-        call()
+    ]:
+        with pytest.raises(InvalidRequestError, match=hint):
+            call()
