@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 from pathlib import Path
 
@@ -15,30 +17,61 @@ from support.staged_voices import voices_service
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
 
-@pytest.fixture(scope="module")
-def flags():
-    """How a file's browser is started."""
-    return FLAGS
+@contextlib.contextmanager
+def run_loop(loop):
+    """Let Playwright's event loop run, which no other test's can do meanwhile."""
+    asyncio._set_running_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(None)
 
 
-@pytest.fixture(scope="module")
-def chromium(flags):
-    """The system's Chromium, for one file: while Playwright lives, no other test can run an event loop here.
-
-    In its place Firefox with ``BROWSER=firefox`` (``poe firefox``).
-    """
-    in_firefox = os.environ.get("BROWSER") == "firefox"
-    path = None if in_firefox else chromium_path()
+@pytest.fixture(scope="session")
+def playwright_loop():
+    """Playwright, and its event loop, which does not run but in files that use it."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = (
-            Firefox(playwright)
-            if in_firefox
-            else playwright.chromium.launch(executable_path=path, args=flags)
-        )
+        loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(None)
+        yield playwright, loop
+        asyncio._set_running_loop(loop)
+
+
+@pytest.fixture(scope="session")
+def browser(playwright_loop):
+    """The system's Chromium; in its place Firefox with ``BROWSER=firefox`` (``poe firefox``)."""
+    playwright, loop = playwright_loop
+    with run_loop(loop):
+        if os.environ.get("BROWSER") == "firefox":
+            opened = Firefox(playwright)
+        else:
+            opened = playwright.chromium.launch(executable_path=chromium_path(), args=FLAGS)
+    yield opened
+    with run_loop(loop):
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(playwright_loop, browser):
+    """The browser that all files of a worker share."""
+    with run_loop(playwright_loop[1]):
         yield browser
-        browser.close()
+
+
+@pytest.fixture(scope="module")
+def launch(chromium):
+    """Launch another browser with flags of its own, which is closed with the file."""
+    opened = []
+
+    def launch(*flags):
+        opened.append(chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *flags]))
+        return opened[-1]
+
+    yield launch
+    for one in opened:
+        one.close()
 
 
 @pytest.fixture(params=["light"])

@@ -23,7 +23,7 @@ from speechlab.widgets import (
     SegmentEditor,
     VoiceExplorer,
 )
-from support.browser import FLAGS, MICROPHONE, chromium_path
+from support.browser import MICROPHONE
 from support.recorders import ShownRecorder
 from support.staged_voices import RecordedVoices, voices_service
 
@@ -203,14 +203,13 @@ def test_a_picture_of_the_editor(shown, show_player, save_picture, width, name):
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 760), ("dark", 380)])
-def test_a_picture_of_the_recorder(chromium, save_picture, tmp_path, scheme, width):
+def test_a_picture_of_the_recorder(launch, save_picture, tmp_path, scheme, width):
     spoken = AudioClip.from_file(datasets.zh_speech()["audio"].iloc[0]).resample(44_100)
     (tmp_path / "spoken.wav").write_bytes(
         AudioClip((1.1 if scheme == "light" else 1.6) * spoken.samples, 44_100).encode("wav")
     )
     fake = [*MICROPHONE, f"--use-file-for-fake-audio-capture={tmp_path / 'spoken.wav'}"]
-    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *fake])
-    context = browser.new_context(
+    context = launch(*fake).new_context(
         color_scheme=scheme, permissions=["microphone"], viewport={"width": width, "height": 700}
     )
     shown = ShownRecorder(context, Recorder(max_s=20, title="Sentence 12"))
@@ -219,7 +218,6 @@ def test_a_picture_of_the_recorder(chromium, save_picture, tmp_path, scheme, wid
     shown.press("Record again")
     shown.heard(1.6)
     save_picture(shown.page, ".speechlab-recorder", f"recorder-{scheme}")
-    browser.close()
 
 
 @pytest.fixture

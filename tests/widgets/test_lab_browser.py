@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from support.browser import FLAGS, MICROPHONE
+from support.browser import MICROPHONE
 from support.clients import KEY
 from support.lab import LabNotebook, LabVisit, jupyterlab
 from support.staged_voices import voices_service
@@ -22,15 +22,11 @@ def jupyter(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags():
-    """Those of a microphone that beeps each second."""
-    return [*FLAGS, *MICROPHONE]
-
-
-@pytest.fixture(scope="module")
-def visit(jupyter, chromium):
-    """One page in it for all notebooks."""
-    context = chromium.new_context(permissions=["microphone"], viewport={"width": 1100, "height": 800})
+def visit(jupyter, launch):
+    """One page in it for all notebooks, with a microphone that beeps each second."""
+    context = launch(*MICROPHONE).new_context(
+        permissions=["microphone"], viewport={"width": 1100, "height": 800}
+    )
     yield LabVisit(context, jupyter)
     context.close()
 

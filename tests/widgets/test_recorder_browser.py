@@ -9,7 +9,7 @@ import pytest
 import soundfile
 
 from speechlab.widgets import Recorder
-from support.browser import FLAGS, MICROPHONE, chromium_path, looks, needs_axe, violations
+from support.browser import MICROPHONE, looks, needs_axe, violations
 from support.recorders import LOCAL, ShownRecorder
 
 pytestmark = pytest.mark.browser
@@ -27,18 +27,18 @@ def played():
 
 
 @pytest.fixture(scope="module")
-def flags(tmp_path_factory):
-    """Those of a microphone that plays a file, once for each take."""
+def listening(launch, tmp_path_factory):
+    """A browser whose microphone plays a file, once for each take."""
     file = tmp_path_factory.mktemp("microphone") / "played.wav"
     soundfile.write(file, played(), RATE, subtype="PCM_16")
-    return [*FLAGS, *MICROPHONE, f"--use-file-for-fake-audio-capture={file}%noloop"]
+    return launch(*MICROPHONE, f"--use-file-for-fake-audio-capture={file}%noloop")
 
 
 @pytest.fixture
-def show_recorder(chromium):
+def show_recorder(listening):
     contexts, pages = [], []
 
-    def show(recorder, browser=chromium, origin=LOCAL, headers=None, **options):
+    def show(recorder, browser=listening, origin=LOCAL, headers=None, **options):
         options = {"permissions": ["microphone"], "viewport": {"width": 820, "height": 640}, **options}
         contexts.append(browser.new_context(**options))
         pages.append(ShownRecorder(contexts[-1], recorder, origin, headers))
@@ -162,13 +162,11 @@ def test_a_take_ends_by_itself_and_a_busy_kernel_loses_nothing(show_recorder):
     assert len(exact(places)) >= len(places) - 2
 
 
-def test_the_level_is_told_and_so_is_clipping(show_recorder, chromium, tmp_path):
+def test_the_level_is_told_and_so_is_clipping(show_recorder, launch, tmp_path):
     file = tmp_path / "loud.wav"
     soundfile.write(file, np.clip(3 * np.sin(np.arange(3 * RATE) / 30), -1, 1), RATE)
-    flags = [*MICROPHONE, f"--use-file-for-fake-audio-capture={file}"]
-    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *flags])
     recorder = Recorder()
-    shown = show_recorder(recorder, browser)
+    shown = show_recorder(recorder, launch(*MICROPHONE, f"--use-file-for-fake-audio-capture={file}"))
     meter = shown.page.get_by_role("meter", name="Level")
     assert meter.get_attribute("aria-valuetext") == "silence"
     shown.press("Record")
@@ -183,26 +181,21 @@ def test_the_level_is_told_and_so_is_clipping(show_recorder, chromium, tmp_path)
     shown.page.wait_for_function(
         "meter => meter.getAttribute('aria-valuetext') === 'silence'", arg=meter.element_handle()
     )
-    browser.close()
 
 
-def test_the_browser_refuses_without_leave_and_says_so(show_recorder, chromium):
+def test_the_browser_refuses_without_leave_and_says_so(show_recorder, launch):
     flags = [flag.replace("fake-ui-for-media-stream", "fake-ui-for-media-stream=deny") for flag in MICROPHONE]
-    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=[*FLAGS, *flags])
-    shown = show_recorder(Recorder(), browser, permissions=[])
+    shown = show_recorder(Recorder(), launch(*flags), permissions=[])
     shown.press("Record")
     shown.page.get_by_text("The browser refuses the microphone. Allow it for this page").wait_for()
     assert shown.page.get_by_role("button", name="Record").is_enabled()
     assert shown.recorder.clips == []
-    browser.close()
 
 
 def test_there_is_no_microphone_and_it_says_so(show_recorder, chromium):
-    browser = chromium.browser_type.launch(executable_path=chromium_path(), args=FLAGS)
-    shown = show_recorder(Recorder(), browser)
+    shown = show_recorder(Recorder(), chromium)
     shown.press("Record")
     shown.page.get_by_text("There is no microphone. Connect one, then record again.").wait_for()
-    browser.close()
 
 
 def test_an_origin_that_is_not_secure_gets_none_and_it_says_so(show_recorder):
