@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from pathlib import Path
+
 import pytest
 
+from speechlab import _files
 from speechlab._files import compute_file_sha256, write_atomically
 
 
@@ -46,3 +50,22 @@ def test_the_hash_of_a_file(tmp_path):
     path = tmp_path / "three.txt"
     path.write_bytes(b"abc")
     assert compute_file_sha256(path) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_file_that_is_open_elsewhere_is_replaced_once_it_is_closed(tmp_path, monkeypatch, attempts):
+    """Windows refuses to replace a file that another process has open."""
+    refusals, replace = [1, 2], Path.replace
+
+    def replace_later(source, target):
+        if refusals:
+            raise PermissionError(13, f"in use {refusals.pop()}")
+        return replace(source, target)
+
+    monkeypatch.setattr(Path, "replace", replace_later)
+    monkeypatch.setattr(_files, "_REPLACE_ATTEMPTS", attempts)
+    monkeypatch.setattr(_files, "_REPLACE_PAUSE_S", 0)
+    expected = pytest.raises(PermissionError, match="in use 2") if attempts == 1 else nullcontext()
+    with expected, write_atomically(tmp_path / "a.txt") as draft:
+        draft.write_text("new")
+    assert [path.name for path in tmp_path.iterdir()] == ([] if attempts == 1 else ["a.txt"])

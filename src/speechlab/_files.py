@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,9 @@ _URL = re.compile(r"\s*([a-z][a-z0-9+.-]+://)(?:[^/@\s]*@)?([^/?#\s]{0,80})", re
 _SEPARATORS = re.compile(r"[/\\]")
 _LONGEST_NAME = 255  # characters, which no file system exceeds
 _LONG_PATH = 1_000
+# Windows replaces no file that a process has open, as a scanner of viruses may for a moment.
+_REPLACE_ATTEMPTS = 10 if os.name == "nt" else 1
+_REPLACE_PAUSE_S = 0.1
 
 
 def expand_user_path(path: str | os.PathLike[str]) -> Path:
@@ -61,6 +65,16 @@ def compute_file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def replace_file(source: Path, target: Path) -> None:
+    """Move a file to the place of another; on Windows, try for a second while a process has that one open."""
+    for _ in range(_REPLACE_ATTEMPTS - 1):
+        with suppress(PermissionError):
+            source.replace(target)
+            return
+        time.sleep(_REPLACE_PAUSE_S)
+    source.replace(target)
+
+
 @contextmanager
 def write_atomically(path: Path) -> Iterator[Path]:
     """Write a file atomically: the draft that the block gets takes its name only when it is complete.
@@ -71,7 +85,7 @@ def write_atomically(path: Path) -> Iterator[Path]:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         yield draft
-        draft.replace(path)
+        replace_file(draft, path)
     except OSError as error:
         if error.filename == str(draft):
             error.filename = str(path)  # the draft's name means nothing to the user
@@ -108,7 +122,7 @@ def _move_files(source: Path, target: Path, last: str) -> None:
         if item.is_dir() and place.is_dir():
             _move_files(item, place, last)
         else:
-            item.replace(place)
+            replace_file(item, place)
 
 
 def check_is_regular_file(path: Path) -> None:

@@ -63,7 +63,8 @@ def launch_service(state: StateDir, before: EmbeddedService | None = None) -> Em
     if before is not None:
         command += ["--port", str(urlsplit(before.base_url).port)]
     if state.log.exists() and state.log.stat().st_size > _LOG_MAX_BYTES:
-        state.log.replace(state.log.with_suffix(".old.log"))
+        with suppress(PermissionError):  # on Windows, while a service that ends has it open
+            state.log.replace(state.log.with_suffix(".old.log"))
     problem = None
     log = os.open(state.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     try:
