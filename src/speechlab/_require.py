@@ -12,9 +12,9 @@ from speechlab.errors import MissingDependencyError
 
 # What all but the core needs: services, sound, widgets, studies, figures and the command.
 _TOOLKIT = (
-    "IPython", "PIL", "anyio", "anywidget", "av", "filelock", "httpx2", "ipywidgets", "jiwer", "matplotlib",
-    "platformdirs", "psutil", "pyarrow", "pybase64", "pydantic", "rich", "sacrebleu", "soundfile", "soxr", "tqdm",
-    "traitlets", "typer", "websockets",
+    "IPython", "PIL", "anyio", "anywidget", "av", "filelock", "httpcore2", "httpx2", "ipywidgets", "jiwer",
+    "matplotlib", "platformdirs", "psutil", "pyarrow", "pybase64", "pydantic", "rich", "sacrebleu", "soundfile",
+    "soxr", "tqdm", "traitlets", "typer", "websockets",
 )  # fmt: skip
 # Import name of each optional package, and the extra of speechlab that installs it.
 EXTRAS: dict[str, str] = {
@@ -49,6 +49,7 @@ EXTRAS: dict[str, str] = {
     "sudachipy": "ja",
     "uvicorn": "local",
     "xllamacpp": "local",
+    "yarl": "fast",
 }
 
 
