@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from speechlab.engines._recognition.decoding import Span
+from speechlab.engines._recognition.decoding import Span, has_repetition
 from speechlab.engines._recognition.gaps import Decoded
 from speechlab.engines._recognition.repeats import (
     choose_tested_piece,
@@ -71,3 +71,21 @@ def test_a_window_is_replaced_and_the_others_stay():
     mended = replace_window(looped, window, decode(STORY[1]))
     assert mended.text == "".join(STORY[:3])
     assert len(mended.languages) == 3
+
+
+def test_what_counts_as_saying_the_same_again():
+    for text in (
+        "",
+        "The train is late again. Please bring your own lunch.",
+        "はい、はい、はい。わかりました。",
+        "It cost 1,000,000 yen, no, 10,000,000.",
+    ):
+        assert not has_repetition(text), text
+    for text in (
+        "Come on, I'm, I'm, I'm, I'm, I'm, I'm...",
+        "8-0-0-0-0-0-0-0-0-0",
+        "会議は三時に始まります。" * 4,
+        "so I said that it was fine. So I said that it was fine, so I said that it was fine",
+        "あ" * 130,
+    ):
+        assert has_repetition(text), text

@@ -262,23 +262,3 @@ def test_another_language_after_a_pause_is_recognized_too(human_speech, whisper,
 def test_the_other_languages_of_the_model_are_served_if_they_are_named(whisper):
     assert whisper.languages[:3] == ("ja", "en", "zh")
     assert {"de", "fr", "ko"} < set(whisper.languages)
-
-
-def test_what_counts_as_saying_the_same_again():
-    from speechlab.engines._recognition.decoding import has_repetition
-
-    for text in (
-        "",
-        "The train is late again. Please bring your own lunch.",
-        "はい、はい、はい。わかりました。",
-        "It cost 1,000,000 yen, no, 10,000,000.",
-    ):
-        assert not has_repetition(text), text
-    for text in (
-        "Come on, I'm, I'm, I'm, I'm, I'm, I'm...",
-        "8-0-0-0-0-0-0-0-0-0",
-        "会議は三時に始まります。" * 4,
-        "so I said that it was fine. So I said that it was fine, so I said that it was fine",
-        "あ" * 130,
-    ):
-        assert has_repetition(text), text

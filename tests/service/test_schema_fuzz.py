@@ -16,7 +16,13 @@ from speechlab.audio import encode
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text("utf-8"))
 LABELS = [f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods]
-EXAMPLES = 40
+FEW = settings(
+    max_examples=20,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
 DEPENDS_ON_THE_VOICE = {"ErrUnsupportedSampleRate", "ErrUnsupportedStreaming"}
 WAV = base64.b64encode(encode(np.zeros(1_600, dtype=np.float32), "wav", 16_000)).decode()
 
@@ -77,13 +83,7 @@ def test_what_fits_the_description_is_answered_as_it_says(service, fuzz, label):
     answered = set()
 
     @seed(1)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @FEW
     @given(fuzz.operations[label].as_strategy(generation_mode=fuzz.modes.POSITIVE), st.booleans())
     def ask(case, knowing):
         if knowing and isinstance(case.body, dict):
@@ -98,13 +98,7 @@ def test_what_fits_the_description_is_answered_as_it_says(service, fuzz, label):
 @pytest.mark.parametrize("label", [label for label in LABELS if label.startswith("POST")])
 def test_what_does_not_fit_is_refused(service, fuzz, label):
     @seed(1)
-    @settings(
-        max_examples=EXAMPLES,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
+    @FEW
     @given(fuzz.operations[label].as_strategy(generation_mode=fuzz.modes.NEGATIVE))
     def ask(case):
         sent(service, fuzz, case, fuzz.checks.negative_data_rejection)

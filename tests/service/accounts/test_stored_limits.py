@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,6 @@ from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
 from speechlab.service import Database, KeyLimits, KeyStore, StoredLimits
-from speechlab.service._accounts.limits import LIMIT_NAMES
 from support.clients import Http
 
 
@@ -20,6 +20,7 @@ def database(tmp_path):
         yield database
 
 
+LIMIT_NAMES = [field.name for field in dataclasses.fields(KeyLimits)]
 some_limits = st.builds(KeyLimits, **dict.fromkeys(LIMIT_NAMES, st.none() | st.integers(0, 9)))
 
 

@@ -327,3 +327,25 @@ def test_threads_are_reused_and_counted():
             break
         time.sleep(0.01)
     assert threads.busy == 0
+
+
+@in_loop
+async def test_an_engine_in_use_is_not_let_go():
+    closed = []
+
+    class Large:
+        def close(self) -> None:
+            closed.append(self)
+
+    entry = ServedEngine("one", "synthesizer", Large, heavy=True)
+    lane = EngineLane(entry, Threads(), FairTurns(), concurrency=1, queue_limit=2)
+    assert not await lane.unload_if_idle(0)
+    lane.get_or_create_engine()
+    async with lane.admit_request("tts") as admission:
+        await lane.run_task(admission, lambda: None)
+        assert not await lane.unload_if_idle(0)
+    assert not await lane.unload_if_idle(60)
+    assert await lane.unload_if_idle(0)
+    assert not lane.has_engine
+    assert len(closed) == 1
+    assert not await lane.unload_if_idle(0)

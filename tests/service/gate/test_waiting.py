@@ -8,7 +8,6 @@ import pytest
 import speechlab as sl
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
-from speechlab.service._gate import guard
 from support.clock import eventually
 
 SAYS = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -36,7 +35,7 @@ def test_a_batch_into_a_language_that_the_service_lacks_is_refused_before_the_fi
 @pytest.mark.slow
 @pytest.mark.parametrize("asks", [True, False])
 def test_a_client_that_asks_hears_that_its_call_waits(staged, asks, monkeypatch):
-    monkeypatch.setattr(guard, "_PULSE_S", 0.05)
+    monkeypatch.setattr("speechlab.service._gate.guard._PULSE_S", 0.05)
     fields = {"voice_id": staged.voice("gated"), "text": "x", "format": "pcm"}
     with staged.http.raw_json("/tts", fields, "X-Speechlab-Interim: 100\n" if asks else "") as connection:
         assert eventually(lambda: staged.speaker.calls)

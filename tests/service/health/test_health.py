@@ -12,13 +12,9 @@ import pytest
 
 from speechlab.engines import EngineVoice, TranslationDelta
 from speechlab.errors import ConfigurationError, ModelError
-from speechlab.service import Database, Ledger, Provider, ServedEngine, ServiceConfig, run_service
-from speechlab.service._engines.engines import Engines
-from speechlab.service._engines.lanes import EngineLane
-from speechlab.service._engines.sharing import FairTurns
-from speechlab.service._engines.threads import Threads
+from speechlab.service import Database, Ledger, Provider, ServedEngine, run_service
 from support.clients import KEY, Http
-from support.clock import eventually, in_loop
+from support.clock import eventually
 from support.staged import CANARY, NO_ENGINES, staged_config
 
 
@@ -139,16 +135,6 @@ def test_what_is_preloaded_has_its_processes_too(stage):
             found = read_metrics(service.http.request("GET", "/metrics").body.decode())
             assert found["speechlab_decoders"] == decoders
             assert found["speechlab_readers"] == 0  # these voices read for themselves
-
-
-@pytest.mark.engines
-def test_voices_have_a_reader_for_each_of_their_languages():
-    chosen = {**NO_ENGINES, "kokoro": {"enabled": True}}
-    engines = Engines(ServiceConfig(api_keys=(KEY,), engines=chosen, recognizer="", translator=""))
-    assert engines.readers is not None
-    with contextlib.closing(engines.readers):
-        engines.start_workers()
-        assert engines.readers.running_count == 2
 
 
 @pytest.mark.slow
@@ -323,25 +309,3 @@ def test_idle_models_are_let_go_and_looking_does_not_count_as_use():
         assert found['speechlab_engine_created{engine="large"}'] == 0
         assert http.speak(**fields).status == 200
         assert light.closed == []
-
-
-@in_loop
-async def test_an_engine_in_use_is_not_let_go():
-    engine = Large()
-    lane = EngineLane(
-        ServedEngine("one", "synthesizer", lambda: engine, heavy=True),
-        Threads(),
-        FairTurns(),
-        concurrency=1,
-        queue_limit=2,
-    )
-    assert not await lane.unload_if_idle(0)
-    lane.get_or_create_engine()
-    async with lane.admit_request("tts") as admission:
-        await lane.run_task(admission, lambda: None)
-        assert not await lane.unload_if_idle(0)
-    assert not await lane.unload_if_idle(60)
-    assert await lane.unload_if_idle(0)
-    assert not lane.has_engine
-    assert len(engine.closed) == 1
-    assert not await lane.unload_if_idle(0)

@@ -15,7 +15,7 @@ import pytest
 
 from speechlab.contract import ERRORS
 from speechlab.service import Database, Ledger, voice_uuid
-from support.clients import KEY, Http
+from support.clients import KEY, Http, talking
 from support.clock import eventually
 from support.sockets import read_all, read_until
 
@@ -53,8 +53,16 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
         try:
             http = Http(json.loads(child.stdout.readline().partition(" ")[2])["base_url"], KEY)
             text = "This is one of the many sentences that are spoken here. " * 45
-            fields = {"voice_id": voice_uuid("hibari", "heart"), "format": "wav", "stream": True}
-            with http.raw_json("/tts", {**fields, "sample_rate": 48_000, "text": text}) as slow:
+            hibari = voice_uuid("hibari", "heart")
+            fields = {"voice_id": hibari, "format": "wav", "stream": True, "sample_rate": 48_000}
+            with (
+                http.raw_json("/tts", {**fields, "text": text}) as slow,
+                talking(http) as busy,
+                talking(http) as idle,
+            ):
+                busy.configure(voice_id=hibari, format="pcm")
+                busy.send(type="tts.speak", text="One sentence. Another sentence. And a third one.")
+                assert busy.event()["type"] == "tts.audio.start"
                 # Nobody reads on, so that it runs for as long as this test wants it to.
                 head, _, begun = read_until(slow, b"\r\n\r\n").partition(b"\r\n\r\n")
                 assert head.startswith(b"HTTP/1.1 200 ")
@@ -75,6 +83,8 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
                 assert http.request("GET", "/metrics").status == 200
                 assert http.request("GET", "/readyz").status == 503
                 assert child.poll() is None
+                assert (idle.closed(), busy.until_usage()[-1]["usage"]["status"]) == (1012, "completed")
+                assert busy.closed() == 1012
                 length, complete = dechunked(begun + read_all(slow))
             assert complete
             assert length > 8_000_000
@@ -88,6 +98,8 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
         "drained",
     ]
     assert events[-1]["event"] == "stopped"
+    assert KEY not in errors
+    assert "sentence" not in errors
 
 
 @pytest.mark.slow

@@ -5,6 +5,7 @@ A process that reads Japanese starts in half of the time of one that reads Engli
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -16,11 +17,12 @@ import pytest
 from speechlab.engines import ReadHere
 from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.service import ServiceConfig, run_service, voice_uuid
-from speechlab.service._engines.engines import list_served_engines
+from speechlab.service._engines.engines import Engines, list_served_engines
 from speechlab.service._workers.pool import Readers
 from support.clients import KEY, Http
 from support.clock import eventually
 from support.processes import newest_worker, own_workers
+from support.staged import NO_ENGINES
 
 CANARY = "kanarienvogel"
 MODULE = "speechlab.service._workers.reading_child"
@@ -107,7 +109,7 @@ def test_a_reader_that_hangs_is_ended_in_time(readers):
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is Linux's here")
 def test_a_text_that_takes_too_much_memory_is_refused(readers):
     one = readers(read_memory_bytes=64 * 2**20, read_wall_s=60)
-    assert "read_memory_bytes" in failed(lambda: one.english("a b " * 8_000_000))
+    assert "read_memory_bytes" in failed(lambda: one.english("a b " * 4_000_000))
     assert one.english("After.")
 
 
@@ -182,6 +184,16 @@ def test_voices_read_where_the_setting_says(error_body, workers):
             assert CANARY not in body["error"]
             assert http.speak(**fields).body == spoken.body
     assert eventually(lambda: len(own_workers(MODULE)) == before)
+
+
+@pytest.mark.engines
+def test_voices_have_a_reader_for_each_of_their_languages():
+    chosen = {**NO_ENGINES, "kokoro": {"enabled": True}}
+    engines = Engines(ServiceConfig(api_keys=(KEY,), engines=chosen, recognizer="", translator=""))
+    assert engines.readers is not None
+    with contextlib.closing(engines.readers):
+        engines.start_workers()
+        assert engines.readers.running_count == 2
 
 
 def test_engines_that_do_not_read_get_no_reader():
