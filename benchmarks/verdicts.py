@@ -690,7 +690,7 @@ def of_no_worse_translators(n: int, deviation: float = 0.0, *, wholly: bool = Fa
             one, same, worse = (compute_pseudo_values(figures[drawn], compute) for figures in systems)
             found = {}
             for name, other in ((NO_WORSE, worse), (POWER, same)):
-                losses = Losses((one - other) / 100, np.ones(n), 1.0, one.mean() / 100, "chrF")
+                losses = Losses((one - other) / 100, np.ones(n), 1.0, one.mean() / 100)
                 found[name] = compute_no_worse_p(losses, 0.01) < 0.05
             yield found
 

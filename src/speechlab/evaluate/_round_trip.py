@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
+from speechlab.evaluate._advice.speech_report import build_speech_report
 from speechlab.evaluate._cast import Cast, build_recordings_client, request_and_pair_voices
 from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
@@ -30,7 +31,6 @@ from speechlab.evaluate._speech.speed import (
 )
 from speechlab.evaluate._study_arguments import check_client, check_reserved_columns, resolve_columns
 from speechlab.evaluate._systems import describe_unreachable_services, resolve_services
-from speechlab.evaluate._voice_ranks.voice_prices import build_round_trip_report
 from speechlab.evaluate._writing.record import (
     RunOptions,
     StageProgress,
@@ -97,8 +97,7 @@ def round_trip(
         speed_concurrency: Timed calls that begin at the same time, from 1 to 256. Several numbers, as in ``(1, 4,
             16)``, are measured one after the other; ``report.speed`` has all, the summary the fewest.
         prices: What each service charges, by its name, as in ``{"ours":
-            sl.evaluate.Price(per_million_characters=15)}``; one price for all. The report then has the cost, and
-            of several services which voices are no worse than dearer ones.
+            sl.evaluate.Price(per_million_characters=15)}``; one price for all. The report then has the cost.
         store: Where results are kept and reused; None for the user's own store.
         concurrency: Maximum of calls at once.
         executor: A ``dask.distributed.Client`` whose workers make the calls, as for :func:`speechlab.batch.run`.
@@ -139,7 +138,7 @@ def round_trip(
     warn_failures(scored)
     record = build_record("round_trip", store, *batches, speed=clock[0], **settings, **options)
     facts |= {"text": text, "language": language, "record": record}
-    return Report.of(build_round_trip_report(title, scored, **facts))
+    return Report.of(build_speech_report(title, scored, **facts))
 
 
 def synthesize_recognize_and_score(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import FuncFormatter
 
-from speechlab._arguments import is_missing
 from speechlab.plots._figure import (
     SMALL_PT,
     UNITS,
@@ -26,14 +25,17 @@ from speechlab.plots._figure import (
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
-_HINT = "Pass the table 'costs' of a study with prices"
-_COLUMNS = ("system", "price", "error_rate", "time_s", "on_front", "unit")
+_HINT = "Pass the summary of a study with prices"
 
 
 def trade_offs(
-    costs: pd.DataFrame,
+    table: pd.DataFrame,
     *,
+    price: str = "price",
+    rate: str = "error_rate",
+    time: str | None = None,
     by: str = "language",
     label: str = "price",
     language: str | None = None,
@@ -46,8 +48,10 @@ def trade_offs(
     The line connects these, from the cheapest on.
 
     Args:
-        costs: The table ``costs`` of a study with prices: ``system``, ``price``, ``error_rate``, ``time_s``,
-            ``on_front`` and ``unit``.
+        table: The summary of a study with prices; of several rows of a ``system`` and panel the first is drawn.
+        price: Column of the prices, such as ``"price_per_hour"``.
+        rate: Column of the error rates.
+        time: Column of the times, in seconds; None for none.
         by: Column of the panels.
         label: What the price is of, and its currency.
         language: ISO 639-1 code of the names, which determines the shapes of Chinese and Japanese letters.
@@ -61,38 +65,49 @@ def trade_offs(
         InvalidRequestError: A column is missing or is not numeric, or no system has a price and a rate.
     """
     check_width(width)
-    check_table(costs, *_COLUMNS, by, argument="costs", hint=_HINT)
-    known = np.isfinite(to_numbers(costs, "price")) & np.isfinite(to_numbers(costs, "error_rate"))
-    rows = costs[known]
-    check_table(rows, argument="costs", hint="No system has a price and a rate")
+    columns = [price, rate, *([time] if time is not None else [])]
+    check_table(table, "system", by, *columns, argument="table", hint=_HINT)
+    table = table.assign(**{column: to_numbers(table, column) for column in columns})
+    rows = table.drop_duplicates(["system", by]).dropna(subset=[price, rate])
+    check_table(rows, argument="table", hint="No system has a price and a rate")
     names = list(dict.fromkeys(rows["system"].astype(str)))
     panels = list(dict.fromkeys(rows[by].astype(str)))
     figure, axes_of = build_panels(width, [3.0] * len(panels), ax)
     for axes, panel in zip(axes_of, panels, strict=True):
-        _draw_panel(axes, rows[rows[by].astype(str) == panel], names, language)
+        _draw_panel(axes, rows[rows[by].astype(str) == panel].set_index("system")[columns], names, language)
         if len(panels) > 1:
             axes.set_title(panel, fontsize=SMALL_PT, loc="left")
         axes.set_xlabel(label, fontsize=SMALL_PT)
-        units = list(dict.fromkeys(rows["unit"].astype(str)))
+        units = rows["unit"].unique().tolist() if "unit" in rows.columns else []
         draw_scale(axes, UNITS.get(units[0], "error rate") if len(units) == 1 else "error rate", "y")
     return figure
 
 
+def _mark_front(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which rows no other one dominates: none is as low in all columns that are known, and lower in one."""
+    known = values[:, ~np.isnan(values).any(axis=0)]
+    as_low = (known[:, np.newaxis] <= known).all(axis=2)
+    lower = (known[:, np.newaxis] < known).any(axis=2)
+    return ~np.asarray((as_low & lower).any(axis=0))
+
+
 def _draw_panel(axes: Axes, rows: pd.DataFrame, names: list[str], language: str | None) -> None:
     fonts = choose_fonts("".join(names), language)
-    front = rows[rows["on_front"].astype(bool)].sort_values("price", kind="stable")
-    axes.plot(front["price"], front["error_rate"], color=choose_tone("line"), linewidth=0.8, zorder=1)
-    for row in rows.to_dict("records"):
-        style = choose_style(names.index(str(row["system"])))
-        face = style.color if row["on_front"] else "none"
-        place = (float(row["price"]), float(row["error_rate"]))
-        axes.scatter(*place, color=face, edgecolors=style.color, marker=style.marker, zorder=2)
-        time = "" if is_missing(row["time_s"]) else f"\n{row['time_s']:.2f} s"
-        text = f"{wrap_name(str(row['system']), lines=1)}{time}"
+    values = rows.to_numpy(dtype=np.float64)
+    is_front = _mark_front(values)
+    front = values[is_front][values[is_front, 0].argsort(kind="stable")]
+    axes.plot(front[:, 0], front[:, 1], color=choose_tone("line"), linewidth=0.8, zorder=1)
+    for name, (x, y, *times), filled in zip(rows.index.astype(str), values.tolist(), is_front, strict=True):
+        style = choose_style(names.index(name))
+        face = style.color if filled else "none"
+        axes.scatter(x, y, color=face, edgecolors=style.color, marker=style.marker, zorder=2)
+        text = "\n".join(
+            [wrap_name(name, lines=1), *(f"{time:.2f} s" for time in times if not np.isnan(time))]
+        )
         axes.annotate(
-            text, place, (5, 4), textcoords="offset points", fontsize=SMALL_PT, color=choose_tone("ink"),
+            text, (x, y), (5, 4), textcoords="offset points", fontsize=SMALL_PT, color=choose_tone("ink"),
             fontfamily=fonts, parse_math=False,
         )  # fmt: skip
-    axes.set_xlim(0, 1.25 * float(rows["price"].max()) or None)
-    axes.set_ylim(0, 1.2 * float(rows["error_rate"].max()) or None)
+    axes.set_xlim(0, 1.25 * float(values[:, 0].max()) or None)
+    axes.set_ylim(0, 1.2 * float(values[:, 1].max()) or None)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.4g}%"))

@@ -1,24 +1,23 @@
 """Cheaper systems that are no worse than a dearer one: tests of non-inferiority within a margin.
 
-A cheaper system is *no worse* if its error rate exceeds the dearer one's by less than the margin, or its chrF lies
-below the other's by less, beyond chance. The test is Student's t of what it loses in each block beyond the margin,
-corrected for skewness (P. Hall, On the removal of skewness by transformation, 1992). As in the intervals of rates, a
-third of one more utterance, which the cheaper system alone has wholly wrong, counts with the sample: what seldom
-happens may be missing in it.
+A cheaper system is *no worse* if it loses less than the margin to the dearer one, beyond chance: errors, or chrF. The
+test is Student's t of what it loses in each block beyond the margin, corrected for skewness (P. Hall, On the removal
+of skewness by transformation, 1992). As in the intervals of rates, a third of one more utterance, which the cheaper
+system alone has wholly wrong, counts with the sample: what seldom happens may be missing in it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import permutations
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.display import format_count
 from speechlab.evaluate._advice.advice import Lead
@@ -44,49 +43,52 @@ _UNSEEN_WEIGHT = 1 / 3
 _POWER = 0.8
 # What a share of a price is called, within 3% of it.
 _SHARES = {
-    0.5: "half the price",
-    2 / 3: "two thirds of the price",
-    1 / 3: "a third of the price",
-    0.25: "a quarter of the price",
-    0.2: "a fifth of the price",
-    0.1: "a tenth of the price",
+    1 / 2: "half",
+    1 / 3: "a third of",
+    1 / 4: "a quarter of",
+    1 / 5: "a fifth of",
+    1 / 10: "a tenth of",
 }
 COLUMNS = {
     **dict.fromkeys(("language", "condition", "a", "b"), "string"),
-    "blocks": "Int64",
-    **dict.fromkeys(("difference", "margin", "bound", "p", "p_holm", "price_ratio"), "float64"),
-    "no_worse": "boolean",
-    "needed": "Int64",
+    **dict.fromkeys(("price_ratio", "difference", "margin", "bound", "p", "p_holm"), "float64"),
+    **dict.fromkeys(("blocks", "needed"), "Int64"),
     **dict.fromkeys(("unit", "untested"), "string"),
+    "no_worse": "boolean",
 }
 
 
 class Losses(NamedTuple):
-    """What a cheaper system loses to a dearer one on the rows that both have.
+    """Hold what a cheaper system loses to a dearer one: errors more, or pseudo-values of chrF less (fractions)."""
 
-    Attributes:
-        values: Errors more, or pseudo-values of chrF less, in each block.
-        sizes: The tokens of each block; of chrF, 1.
-        row_size: The mean size of a row.
-        worst: What a wholly wrong row loses for each unit of its size.
-        unit: That of the margin: a unit of text, or chrF.
-        untested: Why there is no test; empty if there is one.
-    """
-
-    values: NDArray[np.float64]
-    sizes: NDArray[np.float64]
+    values: NDArray[np.float64]  # by block
+    sizes: NDArray[np.float64]  # tokens of each block; of chrF, 1
     row_size: float
-    worst: float = 1.0
-    unit: str = "word"
-    untested: str = ""
+    worst: float = 1.0  # what a wholly wrong row loses for each unit of its size
 
 
 class Contest(NamedTuple):
-    """The systems of one place, p-values of their differences, and what the second of two loses to the first."""
+    """Hold what the systems of one place lose in each block: errors, or what their chrF lacks (fractions)."""
 
     names: Sequence[str]
-    p_values: Sequence[float]
-    measure_losses: Callable[[str, str], Losses]
+    p_values: Sequence[float]  # of their differences
+    lost: pd.DataFrame  # of those that are tested, by block
+    sizes: NDArray[np.float64]
+    rows: float  # of each system
+    unit: str  # that of the margin
+    untested: Mapping[str, str]  # why a system is not tested; below an empty name, why none is
+
+    def measure_losses(self, dear: str, cheap: str, margin: float) -> Losses | str:
+        """Return what the cheaper system loses, or why it is not tested."""
+        few = f"{format_count(len(self.lost), 'block')}, and it takes {ENOUGH}"
+        why = [self.untested[name] for name in (cheap, dear, "") if name in self.untested]
+        if why or len(self.lost) < ENOUGH:
+            return why[0] if why else few
+        one, other = (self.lost[name].to_numpy(dtype=np.float64) for name in (dear, cheap))
+        worst = 1 - float(one.mean()) if self.unit == CHRF else 1.0
+        if worst <= margin:
+            return "nobody could lose more than the margin"
+        return Losses(other - one, self.sizes, float(self.sizes.sum() / self.rows), worst)
 
 
 def compute_no_worse_p(losses: Losses, margin: float) -> float:
@@ -130,142 +132,103 @@ def _compute_bound(losses: Losses) -> float:
 
 
 def compare_with_dearer(
-    contests: Mapping[Place, Contest], unit_prices: Mapping[str, float], margin: float, baseline: str = ""
+    contests: Mapping[Place, Contest], prices: Mapping[str, float], margin: float, baseline: str = ""
 ) -> pd.DataFrame:
     """Return of each cheaper system whether it is no worse than a dearer one, or than the one in use.
 
     P-values are corrected by Holm's method, together with those of the differences of the systems.
     """
     rows: list[dict[str, Any]] = []
-    others: list[float] = []
-    measured: list[Losses] = []
+    tests: list[tuple[dict[str, Any], Losses]] = []
     for (code, condition), contest in contests.items():
-        names = [name for name in contest.names if name in unit_prices]
-        others += contest.p_values
-        for dear, cheap in permutations(names, 2):
-            if unit_prices[cheap] < unit_prices[dear] and baseline in {"", dear}:
-                losses = contest.measure_losses(dear, cheap)
-                measured.append(losses)
-                ratio = unit_prices[cheap] / unit_prices[dear]
+        for dear, cheap in permutations([name for name in contest.names if name in prices], 2):
+            if prices[cheap] < prices[dear] and baseline in {"", dear}:
                 place = {
                     "language": code,
                     "condition": condition,
                     "a": dear,
                     "b": cheap,
-                    "price_ratio": ratio,
+                    "unit": contest.unit,
                 }
-                rows.append({**place, **_test_losses(losses, margin / 100)})
-    p_holm = holm([*(row["p"] for row in rows), *others])[: len(rows)]
-    tests = len(others) + sum(not row["untested"] for row in rows)
-    for row, losses, p in zip(rows, measured, p_holm, strict=True):
-        needed = pd.NA if row["untested"] else _count_needed(losses, margin / 100, tests)
-        row |= {"p_holm": p, "no_worse": bool(p < _LEVEL), "needed": needed}
+                facts = {"price_ratio": prices[cheap] / prices[dear], "margin": margin / 100}
+                rows.append({**place, **facts, "blocks": len(contest.lost), "no_worse": False})
+                losses = contest.measure_losses(dear, cheap, margin / 100)
+                if isinstance(losses, str):
+                    rows[-1]["untested"] = losses
+                else:
+                    tests.append((rows[-1], losses))
+    others = [p for contest in contests.values() for p in contest.p_values]
+    p_values = [compute_no_worse_p(losses, margin / 100) for _, losses in tests]
+    for (row, losses), p, p_holm in zip(tests, p_values, holm([*p_values, *others]), strict=False):
+        row |= {"p": p, "p_holm": p_holm, "no_worse": bool(p_holm < _LEVEL)}
+        row["difference"] = losses.values.sum() / losses.sizes.sum()
+        row["bound"] = _compute_bound(losses)
+        row["needed"] = _count_needed(losses, margin / 100, len(tests) + len(others))
     return pd.DataFrame(rows, columns=[*COLUMNS]).astype(COLUMNS)
 
 
-def _test_losses(losses: Losses, margin: float) -> dict[str, Any]:
-    """Return the figures of a pair; without a test where rows failed, or there are few."""
-    few = f"{format_count(len(losses.values), 'block')}, and it takes {ENOUGH}"
-    untested = losses.untested or (few if len(losses.values) < ENOUGH else "")
-    if not untested and losses.worst <= margin:
-        untested = "nobody could lose more than the margin"
+def build_contest(known: AnswerEvidence, scores: pd.DataFrame, system: str, item: str) -> Contest:
+    """Return what the systems of an order lose, by their scored rows; those that failed on rows are not tested."""
+    names = known.order.systems["system"].tolist()
+    untested = describe_failed_rows(known.failed, known.counts)
+    untested |= {"": f"this is about {known.about} alone"} if known.about else {}
+    rows = scores[scores["errors"].notna() & scores[system].isin({*names} - {*untested})]
+    block = BLOCK if BLOCK in rows.columns else item
+    sums = [
+        rows.pivot_table(name, block, system, "sum", observed=True) for name in ("errors", "reference_length")
+    ]
+    lost, sizes = sums[0].dropna(), sums[1].dropna().mean(axis="columns").to_numpy(dtype=np.float64)
+    unit, p_values = str(known.order.systems["unit"].iloc[0]), known.order.pairs["p"].dropna().tolist()
+    return Contest(names, p_values, lost, sizes, len(rows) / max(rows[system].nunique(), 1), unit, untested)
+
+
+def describe_failed_rows(failed: Mapping[str, int], counts: Mapping[str, int]) -> dict[str, str]:
+    """Return of each system that failed on rows that it did so."""
     return {
-        "blocks": len(losses.values),
-        "difference": float(losses.values.sum() / max(losses.sizes.sum(), 1)),
-        "margin": margin,
-        "unit": losses.unit,
-        "untested": untested,
-        "bound": math.nan if untested else _compute_bound(losses),
-        "p": math.nan if untested else compute_no_worse_p(losses, margin),
+        name: f"{quote_name(name)} failed on {count} of {counts[name]}"
+        for name, count in failed.items()
+        if count
     }
-
-
-def build_contest(known: AnswerEvidence, scores: pd.DataFrame) -> Contest:
-    """Return the systems of an order, with the errors of their scored rows."""
-    by_system = {
-        str(name): rows.drop_duplicates("recording").set_index("recording")
-        for name, rows in scores[scores["errors"].notna()].groupby("system", observed=True)
-    }
-    order = known.order
-    measure = partial(_count_more_errors, known, by_system)
-    return Contest(order.systems["system"].tolist(), order.pairs["p"].dropna().tolist(), measure)
-
-
-def _count_more_errors(
-    known: AnswerEvidence, rows: Mapping[str, pd.DataFrame], dear: str, cheap: str
-) -> Losses:
-    """Return how many errors more the cheaper of two systems makes in each block."""
-    one, other = rows[dear], rows[cheap]
-    both = one.index.intersection(other.index)
-    one, other = one.loc[both], other.loc[both]
-    keys = one[BLOCK].to_numpy() if BLOCK in one.columns else both.to_numpy()
-    errors = (other["errors"] - one["errors"]).astype("float64")
-    lengths = one["reference_length"].astype("float64")
-    sums = pd.DataFrame({"errors": errors, "length": lengths}).groupby(keys).sum().to_numpy()
-    untested = describe_failed_rows((cheap, dear), known.failed, known.counts)
-    if not untested and known.about:
-        untested = f"this is about {known.about} alone"
-    unit = str(one["unit"].iloc[0]) if len(one) else "word"
-    row_length = float(lengths.mean()) if len(lengths) else 0.0
-    return Losses(sums[:, 0], sums[:, 1], row_length, unit=unit, untested=untested)
-
-
-def describe_failed_rows(names: Sequence[str], failed: Mapping[str, int], counts: Mapping[str, int]) -> str:
-    """Return that the first of some systems that failed on rows did so; empty if none failed."""
-    return next(
-        (
-            f"{quote_name(name)} failed on {failed[name]} of {counts[name]}"
-            for name in names
-            if failed.get(name)
-        ),
-        "",
-    )
 
 
 def _describe_price(ratio: float) -> str:
     for share, words in _SHARES.items():
         if abs(ratio / share - 1) <= 0.03:
-            return f"at {words}"
+            return f"at {words} the price"
     return f"at {ratio:.0%} of the price" if ratio >= 0.01 else "at less than a hundredth of the price"
 
 
-def _describe_claim(row: Mapping[Any, Any], *, is_finite: bool = True) -> str:
-    """Return what it is to be no worse, behind the name of the cheaper system: ``makes …``, or ``make …``."""
+def _describe_claim(row: Mapping[Any, Any]) -> str:
+    """Return what it is to be no worse, behind the name of the cheaper system."""
     number, dear = f"{100 * row['margin']:g}", quote_name(row["a"])
     s = "" if number == "1" else "s"
     if row["unit"] == CHRF:
-        return f"{'is' if is_finite else 'be'} at most {number} point{s} of chrF below {dear}"
-    unit = {"word": "words", "char": "characters", "reading": "kana"}.get(str(row["unit"]), "tokens")
-    verb = "makes" if is_finite else "make"
-    return f"{verb} at most {number} error{s} in 100 {unit} more than {dear}"
-
-
-def _describe_no_worse(row: Mapping[Any, Any]) -> str:
-    """Return the words for a cheaper system that is no worse, behind its name."""
-    return f"{_describe_claim(row)} (95%), {_describe_price(row['price_ratio'])}"
+        words = f"is at most {number} point{s} of chrF below {dear}"
+    else:
+        unit = {"word": "words", "char": "characters", "reading": "kana"}.get(str(row["unit"]), "tokens")
+        words = f"makes at most {number} error{s} in 100 {unit} more than {dear}"
+    return f"{words} (95%), {_describe_price(row['price_ratio'])}"
 
 
 def build_price_findings(tests: pd.DataFrame, label: str = "recording") -> tuple[Finding, ...]:
     """Return what the tests show, and why something is not shown, each as a finding."""
     findings = []
     for row in tests.to_dict("records"):
-        cheap, dear = quote_name(row["b"]), quote_name(row["a"])
+        claim = f"{quote_name(row['b'])} {_describe_claim(row)}"
         numbers = {name: row[name] for name in ("margin", "bound", "p_holm", "price_ratio", "needed")}
         if row["no_worse"]:
-            words = f"{cheap} {_describe_no_worse(row)}: {describe_p_value(row['p_holm'])}."
-        elif row["untested"]:
-            words = f"Whether {cheap} is no worse than {dear} was not tested: {row['untested']}."
+            words = f"{claim}: {describe_p_value(row['p_holm'])}."
+        elif not is_missing(row["untested"]):
+            words = f"That {claim}, was not tested: {row['untested']}."
         else:
-            p = describe_p_value(row["p_holm"])
-            claim = _describe_claim(row, is_finite=False)
-            words = f"{cheap}, {_describe_price(row['price_ratio'])}, is not shown to {claim} ({p})"
-            if not pd.isna(row["needed"]) and row["needed"] > row["blocks"]:
+            words = f"That {claim}, is not shown ({describe_p_value(row['p_holm'])})"
+            if not is_missing(row["needed"]) and row["needed"] > row["blocks"]:
                 needed = format_needed(row["needed"])
                 words += f"; if nothing changes, {needed} {label}s would show it in four of five studies"
             words += "."
-        where = ", ".join(filter(None, (str(row["language"]), str(row["condition"]))))
-        code = str(row["language"]).rpartition(" ")[2]  # of a direction, that of its target
-        place = (code, str(row["condition"]), (str(row["a"]), str(row["b"])))
+        where = ", ".join(filter(None, (row["language"], row["condition"])))
+        code = row["language"].rpartition(" ")[2]  # of a direction, that of its target
+        place = (code, row["condition"], (row["a"], row["b"]))
         findings.append(
             Finding(f"{where}: {words}", *place, numbers, "page" if row["no_worse"] else "method")
         )
@@ -282,12 +245,13 @@ def apply_prices(advice: Advice, tied: Sequence[str], tests: pd.DataFrame, basel
         for name in dict.fromkeys(cheap for _, cheap in shown):
             rivals = [baseline] if baseline else [other for other in tied if other != name]
             if name in tied and all((rival, name) in shown for rival in rivals):
-                words = f"it {_describe_no_worse(shown[rivals[0], name])}"
-                lead = Lead("take", (name,))
-                return replace(advice, name=name, lead=lead, clauses=(words, advice.words), more=None)
+                words = f"it {_describe_claim(shown[rivals[0], name])}"
+                return replace(
+                    advice, name=name, lead=Lead("take", (name,)), clauses=(words, advice.words), more=None
+                )
     cheaper = [row for (dear, _), row in shown.items() if dear == advice.name]
     if not cheaper:
         return advice
     best = min(cheaper, key=lambda row: row["price_ratio"])
-    words = f"{quote_name(best['b'])} {_describe_no_worse(best)}"
+    words = f"{quote_name(best['b'])} {_describe_claim(best)}"
     return replace(advice, clauses=(advice.words, words))

@@ -11,7 +11,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.rates import build_rates_conclusion
 from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_views, build_trade_off
+from speechlab.evaluate._speech.costs import add_costs, build_cost_views, list_trade_off_drawings
 from speechlab.evaluate._speech.speed import build_empty_call_table
 from speechlab.evaluate._speech.summary import (
     build_load_views,
@@ -56,9 +56,7 @@ def build_speech_report(
     """Report scored rows, by voice and language."""
     calls = build_empty_call_table() if speed is None else speed
     lines = summarize_speech(table, language, calls, items=text) if summary is None else summary
-    prices = (record or {}).get("settings", {}).get("prices", {})
-    if "currency" not in lines.columns:
-        lines = add_costs(lines, table, {"language": language}, prices, CHARACTERS, text)
+    lines = add_costs(lines, table, (record or {}).get("settings", {}), text, [language])
     rated = substitute_common_rates(lines.assign(unit=choose_ranking_units(lines)))
     sides = [name for name in SIDES if name in lines.columns]
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
@@ -85,8 +83,7 @@ def build_speech_report(
         options = {"by": [*keys, *([] if keys and no_speakers else ["voice_name"])], "column": start}
         event = "text" if start == "total_s" else "first sound"
         drawings.append(Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options))
-    cost_tables, cost_drawings = build_trade_off(lines, CHARACTERS)
-    drawings += cost_drawings
+    drawings += list_trade_off_drawings(lines)
     return Contents(
         title,
         table,
@@ -95,7 +92,7 @@ def build_speech_report(
         str((record or {}).get("study", "speech")),
         notes=tuple(notes),
         speed=calls,
-        tables={**tables, **cost_tables},
+        tables=tables,
         columns={"text": text, "language": language},
         views=(
             build_rates_view(lines),
@@ -105,7 +102,7 @@ def build_speech_report(
                 else []
             ),
             *build_load_views(calls),
-            *build_cost_views(lines, CHARACTERS),
+            *build_cost_views(lines),
         ),
         drawings=tuple(drawings if lines["ranking_rate"].notna().any() else drawings[1:]),
         shown=_choose_row_display(table, text, language),

@@ -34,7 +34,6 @@ from speechlab.evaluate._translation.translation_measures import (
 )
 from speechlab.evaluate._translation.translation_report import build_translation_report
 from speechlab.evaluate._voice_ranks.voice_order import rank_voices
-from speechlab.evaluate._voice_ranks.voice_prices import build_round_trip_report
 from speechlab.evaluate._voices.voices_report import build_voices_report
 from speechlab.evaluate._watch import build_watch_report, rescore_study_rows
 from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, build_text_column
@@ -72,8 +71,8 @@ def _get_text_language_columns(report: Contents) -> tuple[str, str]:
 def _recompute_speech_report(report: Contents, table: pd.DataFrame) -> Contents:
     text, language = _get_text_language_columns(report)
     rows = rescore_rows(table, text, language)
-    build = build_round_trip_report if report.study == "round_trip" else build_speech_report
-    return build(report.title, rows, text=text, language=language, **_collect_report_facts(report))
+    facts = _collect_report_facts(report)
+    return build_speech_report(report.title, rows, text=text, language=language, **facts)
 
 
 def _recompute_voices_report(report: Contents, table: pd.DataFrame) -> Contents:

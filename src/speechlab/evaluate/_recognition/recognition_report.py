@@ -47,13 +47,7 @@ from speechlab.evaluate._recognition.recognition_measures import (
     build_measures_view,
     build_streams_view,
 )
-from speechlab.evaluate._speech.costs import (
-    HOURS,
-    add_costs,
-    build_cost_views,
-    build_trade_off,
-    compute_unit_prices,
-)
+from speechlab.evaluate._speech.costs import read_unit_prices
 from speechlab.evaluate._speech.ranking import READINGS
 from speechlab.evaluate._speech.summary import FLAGS, choose_ranking_units, summarize_speech
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
@@ -83,7 +77,7 @@ def _build_recognition_views(
     if len(hotwords) and hotwords[["hotwords_said", "hotwords_added"]].to_numpy().any():
         views.append(build_hotwords_view(hotwords))
     measured = [build_measures_view(measures)] if len(measures) else []
-    return [*views, *build_cost_views(summary), *measured]
+    return [*views, *measured]
 
 
 def build_recognition_report(
@@ -113,10 +107,14 @@ def build_recognition_report(
     findings = (*order.verdicts, *of_rows, *build_silence_findings(nothing), *conditions)
     settings = (facts.get("record") or {}).get("settings", {})
     claims = {"margin": settings.get("margin", MARGIN), "baseline": settings.get("baseline", "")}
-    prices = settings.get("prices", {})
-    summary = _add_groups(add_costs(summary, table, {"language": language}, prices, HOURS), order)
-    contests = {place: build_contest(known, order.scores[place]) for place, known in order.evidence.items()}
-    no_worse = compare_with_dearer(contests, compute_unit_prices(summary), **claims)
+    prices = read_unit_prices(settings)
+    summary = _add_groups(summary, order)
+    contests = {
+        place: build_contest(known, order.scores[place], "system", "recording")
+        for place, known in order.evidence.items()
+        if prices
+    }
+    no_worse = compare_with_dearer(contests, prices, **claims)
     findings = (*findings, *build_price_findings(no_worse))
     changed = [name for name in _list_conditions(table) if name != AS_RECORDED]
     live = [system.name for system in systems if system.is_streaming]
@@ -139,8 +137,7 @@ def build_recognition_report(
     tables |= {"speechless": nothing, "measures": measures}
     display, wide_tables = _choose_row_display(table, text, language, _sort_systems_best_first(names, order))
     drawn_tables, drawings = _order_figures_and_tables(report.drawings, order, summary, table)
-    cost_tables, cost_drawings = build_trade_off(summary)
-    cost_tables |= {"no_worse": no_worse} if prices else {}
+    drawn_tables |= {"no_worse": no_worse} if prices else {}
     first, *timed = report.views
     own_views = _build_recognition_views(
         summary, order.differences, hotwords.summary, measures, streamed=bool(live)
@@ -153,9 +150,9 @@ def build_recognition_report(
         study="recognition",
         findings=findings,
         differences=pd.concat(tests, ignore_index=True)[[*DIFFERENCES, "blocks"]] if tests else judge([]),
-        tables={**report.tables, **tables, **wide_tables, **drawn_tables, **cost_tables},
+        tables={**report.tables, **tables, **wide_tables, **drawn_tables},
         views=(first, *own_views, *timed),
-        drawings=(*drawings, *cost_drawings),
+        drawings=tuple(drawings),
         shown=display,
         said=describe_speech_methods(title, table, summary, speed, *methods, noise=noise_kind),
     )

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from speechlab._pandas import pd
 from speechlab.evaluate._advice.evidence import list_systems_failing_more, replace_uncertain_verdicts
+from speechlab.evaluate._advice.no_worse import Contest, describe_failed_rows
 from speechlab.evaluate._speech.blocks import fold_text
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.differences import BACK, CHRF, build_study_differences, describe_difference
-from speechlab.metrics import BETTER, WORSE, compare_translations, judge
+from speechlab.evaluate._writing.sentences import quote_name
+from speechlab.metrics import BETTER, WORSE, compare_translations, compute_chrf_pseudo_values, judge
 
 if TYPE_CHECKING:
     from speechlab.evaluate._translation.translation_measures import Columns
@@ -100,6 +104,45 @@ def build_difference_findings(differences: pd.DataFrame) -> tuple[Finding, ...]:
         code = str(direction).rpartition(" ")[2]
         findings.append(Finding(words, code, systems=(str(system), str(baseline)), shown="method"))
     return tuple(findings)
+
+
+def build_contests(
+    table: pd.DataFrame, differences: pd.DataFrame, columns: Columns
+) -> dict[tuple[str, str], Contest]:
+    """Return what the chrF of systems lacks, by direction; those that failed or came back empty are not tested."""
+    contests = {}
+    placed = place_texts(table)
+    for (source, target), group in placed.groupby([columns.source_lang, columns.target_lang], sort=False):
+        rows = {str(name): part.set_index(_PLACE) for name, part in group.groupby(_SYSTEM, sort=False)}
+        sizes = {name: len(part) for name, part in rows.items()}
+        # Corpus chrF leaves empty translations out.
+        empty = {name: int((part["translation"].str.strip() == "").sum()) for name, part in rows.items()}
+        untested = {
+            name: f"{quote_name(name)} came back empty on {count} of {sizes[name]}"
+            for name, count in empty.items()
+            if count
+        }
+        untested |= describe_failed_rows(
+            {name: int(part["failed"].sum()) for name, part in rows.items()}, sizes
+        )
+        untested |= {} if columns.reference else {"": "there is no reference"}
+        tested = {name: part for name, part in rows.items() if not {name, ""} & {*untested}}
+        needed = ["translation", *filter(None, [columns.reference])]
+        places, lost = find_common_positions(tested or rows, needed), {}
+        if tested and len(places):
+            shared = {name: part.loc[places] for name, part in tested.items()}
+            first = next(iter(shared.values()))
+            texts = {name: part["translation"].tolist() for name, part in shared.items()}
+            blocks = group_repeated_texts(first[columns.text])
+            values = compute_chrf_pseudo_values(first[columns.reference].tolist(), texts, blocks)
+            lost = {name: 1 - of_system / 100 for name, of_system in values.items()}
+        direction = f"{source} → {target}"
+        p_values = differences.loc[differences["language"] == direction, "p"].dropna().tolist()
+        frame = pd.DataFrame(lost)
+        contests[direction, ""] = Contest(
+            [*rows], p_values, frame, np.ones(len(frame)), len(places), CHRF, untested
+        )
+    return contests
 
 
 def list_beaten_systems(differences: pd.DataFrame) -> set[tuple[str, str]]:

@@ -10,20 +10,20 @@ from speechlab._pandas import pd
 from speechlab._platform import get_package_version
 from speechlab.display import format_count, join_with_and
 from speechlab.evaluate._advice.choice import MARGIN
-from speechlab.evaluate._advice.no_worse import build_price_findings
-from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_views
+from speechlab.evaluate._advice.no_worse import build_price_findings, compare_with_dearer
+from speechlab.evaluate._speech.costs import add_costs, build_cost_views, read_unit_prices
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
 from speechlab.evaluate._speech.summary import build_load_views
 from speechlab.evaluate._statistics import MIN_PAIRS
 from speechlab.evaluate._translation.translation_choice import build_systems_conclusion
 from speechlab.evaluate._translation.translation_differences import (
+    build_contests,
     build_difference_findings,
     compare_systems,
     list_beaten_systems,
 )
 from speechlab.evaluate._translation.translation_measures import Columns, score_corpus
-from speechlab.evaluate._translation.translation_prices import compare_translators_with_dearer
 from speechlab.evaluate._writing.columns import (
     Bar,
     DisplayColumn,
@@ -59,14 +59,16 @@ def build_translation_report(
     notes: Sequence[str] = (),
 ) -> Contents:
     """Report measured translations."""
-    prices = (record or {}).get("settings", {}).get("prices", {})
-    directions = {name: name for name in columns[2:]}
-    summary = add_costs(summary, table, directions, prices, CHARACTERS, columns.text)
+    settings = (record or {}).get("settings", {})
+    prices = read_unit_prices(settings)
+    summary = add_costs(summary, table, settings, columns.text, columns[2:])
     calls = build_empty_stream_table() if speed is None else speed
     terms_table = pd.DataFrame() if terms is None else terms
     differences = compare_systems(table, columns)
-    claims = _read_claims(record or {})
-    no_worse = compare_translators_with_dearer(summary, differences, table, columns, *claims)
+    claims = settings.get("margin", MARGIN), settings.get("baseline", "")
+    no_worse = compare_with_dearer(
+        build_contests(table, differences, columns) if prices else {}, prices, *claims
+    )
     scores = [name for name in ("chrf", "back_chrf") if name in summary and summary[name].notna().any()]
     score = next(iter(scores), None)
     keys = [*(["system"] if "system" in summary else []), *columns[2:]]
@@ -105,7 +107,7 @@ def build_translation_report(
         views=(
             *views,
             *build_load_views(calls),
-            *build_cost_views(summary, CHARACTERS, _build_leading_columns(columns, score, beaten)),
+            *build_cost_views(summary, _build_leading_columns(columns, score, beaten)),
         ),
         drawings=tuple(drawings),
         shown=_choose_row_display(table, columns),
@@ -261,12 +263,6 @@ def _format_direction(
 ) -> str:
     direction = f"{row[source]} → {row[target]}"
     return f"{row['system']}, {direction}" if row.get("system") else direction
-
-
-def _read_claims(record: Mapping[str, Any]) -> tuple[float, str]:
-    """Return the margin and the system in use, as the record has them."""
-    settings = record.get("settings", {})
-    return settings.get("margin", MARGIN), settings.get("baseline", "")
 
 
 def _build_conclusion(

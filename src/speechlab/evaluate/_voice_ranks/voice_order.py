@@ -12,7 +12,6 @@ from speechlab.evaluate._advice.evidence import (
     build_answer_evidence,
     list_mostly_failing_systems,
 )
-from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import score_for_ranking
 from speechlab.evaluate._speech.summary import build_full_voice_names
 from speechlab.evaluate._study_arguments import find_language_codes
@@ -23,7 +22,7 @@ class VoiceOrder(NamedTuple):
     """Voices in order.
 
     ``attribution`` is None without scored rows; ``open`` has the reasons of languages without a ranking, ``evidence``
-    what could overturn one, and ``scores`` its rows, with their sentences as blocks.
+    what could overturn one, and ``scores`` its rows.
     """
 
     rankings: dict[str, Ranking]
@@ -72,10 +71,7 @@ def rank_voices(table: pd.DataFrame, text: str, language: str) -> VoiceOrder:
             continue
         rankings[str(code)] = ranking
         facts: dict[str, Any] = {"system": "voice_name", "block": None, "absent": (*absent, *failed)}
-        sentences = scores[text].astype(str)  # a text may be a list, which failed
-        takes = scores.groupby([scores["voice_name"], sentences]).cumcount().astype(str)
-        sides = {"system": scores["voice_name"], "recording": sentences + "\n" + takes}
-        scored[str(code)] = scores.assign(**sides, **{BLOCK: sentences})
+        scored[str(code)] = scores
         evidence[str(code)] = build_answer_evidence(scores, ranking, text, text, **facts)
         if ranking.excluded:
             were = "was" if ranking.excluded == 1 else "were"

@@ -12,9 +12,14 @@ from speechlab.evaluate._advice.advice import Advice, Lead
 from speechlab.evaluate._advice.choice import MARGIN, recommend_system
 from speechlab.evaluate._advice.conclusions import build_choice_conclusion
 from speechlab.evaluate._advice.findings import list_output_findings
-from speechlab.evaluate._advice.no_worse import apply_prices, build_price_findings
+from speechlab.evaluate._advice.no_worse import (
+    apply_prices,
+    build_contest,
+    build_price_findings,
+    compare_with_dearer,
+)
 from speechlab.evaluate._advice.speech_report import build_speech_report, describe_speech_methods
-from speechlab.evaluate._speech.costs import CHARACTERS, add_costs, build_cost_views
+from speechlab.evaluate._speech.costs import build_cost_views, read_unit_prices
 from speechlab.evaluate._speech.summary import (
     build_full_voice_names,
     build_load_views,
@@ -28,7 +33,6 @@ from speechlab.evaluate._speech.summary import (
     to_rate_rows,
 )
 from speechlab.evaluate._study_arguments import parse_language_code
-from speechlab.evaluate._voice_ranks.voice_prices import compare_voices_with_dearer
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,
@@ -77,6 +81,21 @@ def recommend_voices(
             tied = evidence.order.tied if evidence.runaway is None else ()
             advice[code] = apply_prices(advice[code], tied, no_worse[no_worse["language"] == code])
     return dict(sorted(advice.items()))
+
+
+def _compare_with_dearer_voices(
+    summary: pd.DataFrame, text: str, order: VoiceOrder, prices: Mapping[str, float], margin: float
+) -> pd.DataFrame:
+    """Return of each voice of a cheaper service whether it is no worse than one of a dearer service."""
+    services = summary["system"].tolist() if prices and "system" in summary.columns else []
+    named = zip(build_full_voice_names(summary), services, strict=False)
+    contests = {
+        (code, ""): build_contest(known, order.scores[code], "voice_name", text)
+        for code, known in order.evidence.items()
+        if services
+    }
+    prices = {name: prices[service] for name, service in named if service in prices}
+    return compare_with_dearer(contests, prices, margin)
 
 
 def build_choice_table(order: VoiceOrder, advice: Mapping[str, Advice], table: pd.DataFrame) -> pd.DataFrame:
@@ -162,11 +181,11 @@ def build_voices_report(
     summary = summary.merge(summarize_sounds(table, language), on=list_voice_key_columns(summary), how="left")
     summary = _add_ranking_columns(summary, order)
     settings = (facts.get("record") or {}).get("settings", {})
-    prices = settings.get("prices", {})
-    summary = add_costs(summary, table, {"language": language}, prices, CHARACTERS, text)
+    prices = read_unit_prices(settings)
     named_calls = speed.assign(voice_name=build_full_voice_names(speed))
-    no_worse = compare_voices_with_dearer(summary, order, settings)
-    advice = recommend_voices(order, named_calls, settings.get("margin", MARGIN), no_worse)
+    margin = settings.get("margin", MARGIN)
+    no_worse = _compare_with_dearer_voices(summary, text, order, prices, margin)
+    advice = recommend_voices(order, named_calls, margin, no_worse)
     choice = build_choice_table(order, advice, table)
     pairs = [
         order.evidence[code].qualify_verdicts(build_study_differences(ranking.pairs, language=code))
@@ -199,7 +218,7 @@ def build_voices_report(
             build_attribution_view(summary),
             build_sound_view(summary, timed=len(speed) > 0),
             *build_load_views(speed),
-            *build_cost_views(summary, CHARACTERS),
+            *build_cost_views(report.summary),
         ),
         said=describe_speech_methods(
             title, table, summary, speed, *_list_method_steps(table, order, compared=any(map(len, pairs)))
