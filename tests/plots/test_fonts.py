@@ -38,7 +38,7 @@ def families(**options):
     return figure.axes[-1].texts[0].get_fontfamily()
 
 
-def test_the_font_of_the_extra_is_used_where_the_system_has_none():
+def test_the_font_of_the_extra_is_used_without_another():
     assert families()[:2] == ["DejaVu Sans", "Noto Sans CJK JP"]
     assert families(language="zh")[1] == "Noto Sans CJK SC"
     assert FONT in [font.fname for font in fontManager.ttflist]

@@ -121,7 +121,7 @@ def test_what_is_refused(error, tiers, given):
         plots.timeline(tiers[0] if isinstance(tiers, list) else tiers, **given)
 
 
-def test_several_recordings_in_a_tier_are_refused_with_the_remedy():
+def test_several_recordings_in_a_tier_are_refused():
     both = segments.frame([{"file": "a", "start": 0, "end": 1}, {"file": "b", "start": 0, "end": 1}])
     with pytest.raises(SegmentError, match=r"2 recordings.*table\[table\['file'\] == 'a'\]"):
         plots.timeline(both)
