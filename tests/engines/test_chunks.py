@@ -42,28 +42,22 @@ def test_split_to_limit_is_a_partition(text, limit):
 
 
 @pytest.mark.timeout(100)  # in linear time it takes a moment; otherwise longer than anybody waits
-@pytest.mark.parametrize("unit", ["あ", "a", "a ", "あ、", "1", "\n", "。"])
-def test_long_texts_are_cut_in_linear_time(unit):
-    text = unit * 100_000
-    assert "".join(piece.text for piece in chunk_text(text)) == text
+def test_long_texts_are_cut_in_linear_time():
+    for unit in ("あ", "a", "a ", "あ、", "1", "\n", "。"):
+        text = unit * 50_000
+        assert "".join(piece.text for piece in chunk_text(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", []),
-        ("はい。", ["はい。"]),
-        ("はい。そうです、今日はいい天気です。", ["はい。", "そうです、今日はいい天気です。"]),
-        (
-            "おはようございます、今日は三つの話題を順番にお伝えします。最初は天気です。",
-            ["おはようございます、", "今日は三つの話題を順番にお伝えします。", "最初は天気です。"],
-        ),
-        ("Dr. Smith paid 3.50 dollars. He left.", ["Dr. Smith paid 3.50 dollars. ", "He left."]),
-        ("「はい。」と言った。次です。", ["「はい。」", "と言った。次です。"]),
-    ],
-)
-def test_where_texts_are_cut(text, expected):
-    assert [piece.text for piece in chunk_text(text)] == expected
+def test_where_texts_are_cut():
+    for expected in (
+        [],
+        ["はい。"],
+        ["はい。", "そうです、今日はいい天気です。"],
+        ["おはようございます、", "今日は三つの話題を順番にお伝えします。", "最初は天気です。"],
+        ["Dr. Smith paid 3.50 dollars. ", "He left."],
+        ["「はい。」", "と言った。次です。"],
+    ):
+        assert [piece.text for piece in chunk_text("".join(expected))] == expected
 
 
 def test_the_pause_follows_the_kind_of_cut():

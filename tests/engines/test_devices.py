@@ -39,36 +39,27 @@ def machine(monkeypatch):
     return build
 
 
-@pytest.mark.parametrize(
-    ("wanted", "gpus", "problem", "chosen"),
-    [
+def test_a_device_is_chosen_or_refused_by_name(machine):
+    for wanted, gpus, problem, chosen in (
         ("auto", 0, "", Device()),
         ("auto", 1, "", Device("cuda")),
         ("auto", 2, CUBLAS, Device("cpu", 0, CUBLAS)),
         ("cpu", 2, "", Device()),
         ("cuda", 2, "", Device("cuda")),
         ("cuda:1", 2, "", Device("cuda", 1)),
-    ],
-)
-def test_a_device_is_chosen(wanted, gpus, problem, chosen, machine):
-    machine(["T4"] * gpus)
-    assert choose_device(wanted, lambda: problem) == chosen
-
-
-@pytest.mark.parametrize(
-    ("wanted", "gpus", "problem", "reason"),
-    [
+    ):
+        machine(["T4"] * gpus)
+        assert choose_device(wanted, lambda problem=problem: problem) == chosen
+    for wanted, gpus, problem, reason in (
         ("gpu", 1, "", "choose 'auto', 'cpu', 'cuda' or 'cuda:1'"),
         ("cpu:1", 1, "", "choose 'auto'"),
         ("cuda", 0, "", "this machine has no NVIDIA GPU; device='cpu' works"),
         ("cuda:2", 2, "", r"has cuda:0 \(T4\), cuda:1 \(T4\)"),
         ("cuda", 1, CUBLAS, r"cannot be used: cuBLAS 12 was not found; pip install 'speechlab\[gpu\]'"),
-    ],
-)
-def test_a_device_that_cannot_be_used_is_refused_by_name(wanted, gpus, problem, reason, machine):
-    machine(["T4"] * gpus)
-    with pytest.raises(ConfigurationError, match=reason):
-        choose_device(wanted, lambda: problem)
+    ):
+        machine(["T4"] * gpus)
+        with pytest.raises(ConfigurationError, match=reason):
+            choose_device(wanted, lambda problem=problem: problem)
 
 
 @pytest.mark.parametrize("engine", ["whisper", "kokoro", "gemma"])

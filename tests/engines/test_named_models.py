@@ -47,18 +47,15 @@ def fetch(name, store, kind=WHISPER_FORMAT, **options):
     return find_or_fetch_model(parse_model_name(name, kind.usual), kind, store, **options)
 
 
-@pytest.mark.parametrize(
-    ("name", "meaning"),
-    [
+def test_a_name_means_a_repository():
+    for name, meaning in (
         ("small", HubName(SMALL)),
         ("large-v3-turbo@v1", HubName("mobiuslabsgmbh/faster-whisper-large-v3-turbo", "v1")),
         ("o/n", HubName("o/n")),
         ("Org-1/a.b_c@refs/pr/1:q/f-Q4_K_M.gguf", HubName("Org-1/a.b_c", "refs/pr/1", "q/f-Q4_K_M.gguf")),
         ("o/n:Q8_0", HubName("o/n", "", "Q8_0")),
-    ],
-)
-def test_a_name_means_a_repository(name, meaning):
-    assert parse_model_name(name, WHISPER_SIZES) == meaning
+    ):
+        assert parse_model_name(name, WHISPER_SIZES) == meaning
 
 
 def test_what_is_here_comes_before_a_repository_of_that_name(tmp_path, monkeypatch):
@@ -67,23 +64,18 @@ def test_what_is_here_comes_before_a_repository_of_that_name(tmp_path, monkeypat
     assert parse_model_name("o/n", {}) == (tmp_path / "o" / "n").relative_to(tmp_path)
 
 
-@pytest.mark.parametrize(
-    "name", ["/nowhere/model", "a/b/c", "o/m.gguf", "?", "o/n:", "../x", "C:\\models\\x"]
-)
-def test_what_is_neither_a_path_nor_a_name_is_refused_with_the_choices(name):
-    with pytest.raises(ModelError, match=r"no such folder or file .* a usual size \(tiny, .*owner/name"):
-        create("whisper", model=name)
-
-
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [("smal", "small"), ("whisper-medium", "medium"), ("large_v3_turbo@main", "large-v3-turbo")],
-)
-def test_of_a_misspelled_size_the_likely_one_is_proposed(name, meant):
-    with pytest.raises(
-        ModelError, match=f"did you mean '{meant}'\\? Else give an existing path, a usual size, or"
+def test_what_is_neither_a_path_nor_a_name_is_refused_with_the_choices():
+    for name in ("/nowhere/model", "a/b/c", "o/m.gguf", "?", "o/n:", "../x", "C:\\models\\x"):
+        with pytest.raises(ModelError, match=r"no such folder or file .* a usual size \(tiny, .*owner/name"):
+            create("whisper", model=name)
+    for name, meant in (
+        ("smal", "small"),
+        ("whisper-medium", "medium"),
+        ("large_v3_turbo@main", "large-v3-turbo"),
     ):
-        create("whisper", model=name)
+        proposed = f"did you mean '{meant}'\\? Else give an existing path, a usual size, or"
+        with pytest.raises(ModelError, match=proposed):
+            create("whisper", model=name)
 
 
 def test_the_usual_sizes_are_those_of_faster_whisper():

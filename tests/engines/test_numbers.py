@@ -36,22 +36,13 @@ def test_whatever_is_counted_is_read_as_it_is_said():
     assert not wrong
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("4月", "しがつ"),
-        ("４月２０日", "しがつはつか"),
-        ("2つ", "ふたつ"),
-        ("7人", "しちにん"),
-        ("34.5度", "さんじゅうよんてんごど"),
-        ("1.08倍", "いってんゼロはちばい"),
-        ("1,234円", "せんにひゃくさんじゅうよえん"),
-        ("10〜20分", "じゅうからにじゅっぷん"),
-        ("007", "ゼロゼロなな"),
-        ("第①回", "だいいっかい"),
-        ("\U0010ff034月", "しがつ"),
-    ],
-)
-def test_numbers_are_read_in_words(text, said):
+def test_numbers_are_read_in_words():
     reader = ReadHere()
-    assert sounds(reader.japanese(text)) == sounds(reader.japanese(said))
+    for text, said in {
+        "4月": "しがつ", "４月２０日": "しがつはつか", "2つ": "ふたつ", "7人": "しちにん",
+        "34.5度": "さんじゅうよんてんごど", "1.08倍": "いってんゼロはちばい",
+        "1,234円": "せんにひゃくさんじゅうよえん",
+        "10〜20分": "じゅうからにじゅっぷん", "007": "ゼロゼロなな", "第①回": "だいいっかい",
+        "\U0010ff034月": "しがつ",
+    }.items():  # fmt: skip
+        assert sounds(reader.japanese(text)) == sounds(reader.japanese(said)), text

@@ -25,9 +25,10 @@ from support.sockets import free_port, read_until
 FILES = Path(__file__).parents[3] / "deploy"
 
 
-@pytest.fixture
-def behind_nginx(stage, tmp_path):
+@pytest.fixture(scope="module")
+def behind_nginx(stage, tmp_path_factory):
     """A staged service behind nginx with TLS, as of the file; its port, and a context that trusts it."""
+    tmp_path = tmp_path_factory.mktemp("nginx")
     nginx, openssl = program("nginx", package="nginx-light"), program("openssl")
     subject = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
     files = ("-keyout", tmp_path / "key.pem", "-out", tmp_path / "cert.pem")
@@ -51,15 +52,7 @@ def behind_nginx(stage, tmp_path):
         (tmp_path / "nginx.conf").write_text(
             f"pid {tmp_path}/pid;\nerror_log stderr;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}\n{text}}}\n"
         )
-        command = [
-            nginx,
-            "-p",
-            str(tmp_path),
-            "-c",
-            str(tmp_path / "nginx.conf"),
-            "-g",
-            "daemon off; user root;",
-        ]
+        command = [nginx, "-p", tmp_path, "-c", tmp_path / "nginx.conf", "-g", "daemon off; user root;"]
         with subprocess.Popen(command, stderr=subprocess.PIPE) as child:
             try:
                 trust = ssl.create_default_context(cafile=tmp_path / "cert.pem")
