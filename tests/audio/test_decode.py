@@ -96,12 +96,10 @@ def test_a_cut_wav_says_how_much_is_there():
         decode(FILES["wav"][:-1000])
 
 
-@pytest.mark.parametrize(
-    "data", [b"RIFF\x24\0\0\0WAVE", b"fLaC", b"OggS", b"ID3\x04\0\0\0\0\0\0", b"\xff\xfb\x90\x64"]
-)
-def test_a_header_alone_is_damaged(data):
-    with pytest.raises(AudioDecodeError):
-        decode(data)
+def test_a_header_alone_is_damaged():
+    for data in (b"RIFF\x24\0\0\0WAVE", b"fLaC", b"OggS", b"ID3\x04\0\0\0\0\0\0", b"\xff\xfb\x90\x64"):
+        with pytest.raises(AudioDecodeError):
+            decode(data)
 
 
 def test_a_wav_of_no_known_coding_is_damaged():
@@ -137,9 +135,9 @@ def test_a_forged_flac_total_costs_no_memory():
     tracemalloc.stop()
 
 
-@pytest.mark.parametrize("tag", [b"TAG" + bytes(125), bytes(500)])
-def test_mp3_with_old_tags_or_padding_behind_it_is_read(tag):
-    assert decode(FILES["mp3"] + tag).duration_s == pytest.approx(1.0, abs=0.1)
+def test_mp3_with_old_tags_or_padding_behind_it_is_read():
+    for tag in (b"TAG" + bytes(125), bytes(500)):
+        assert decode(FILES["mp3"] + tag).duration_s == pytest.approx(1.0, abs=0.1)
 
 
 def test_mp3_behind_an_id3_tag_keeps_its_exact_length():

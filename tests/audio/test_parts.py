@@ -127,10 +127,10 @@ def test_all_of_a_file_is_read_by_every_reader(name, tmp_path):
     assert lengths == pytest.approx(dict.fromkeys(lengths, seconds), abs=1e-4)
 
 
-@pytest.mark.parametrize("data", [OPEN + W, ID3 + M + ID3 + M, F + F, W + LIST + W, W + DATA], ids=range(5))
-def test_joined_files_sound_as_each_of_them(data):
-    one = decode(M if data[:3] == b"ID3" else W)
-    assert decode(data) == AudioClip.concatenate([one, one])
+def test_joined_files_sound_as_each_of_them():
+    for data in (OPEN + W, ID3 + M + ID3 + M, F + F, W + LIST + W, W + DATA):
+        one = decode(M if data[:3] == b"ID3" else W)
+        assert decode(data) == AudioClip.concatenate([one, one])
 
 
 BROKEN = {
@@ -191,20 +191,16 @@ def test_a_large_flac_is_one_stream_by_a_few_of_its_frames():
     assert measure_length_s(data + F) == 21.0
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
+def test_forged_files_take_little_time():
+    for data in (
         W[:12] + b"data\0\0\0\0" * 200_000,
         (W[:40] + bytes(4)) * 40_000,
         M + b"LYRICSBEGINLYRICS200" * 50_000,
         M + bytes(2_000_000) + b"x",
         F[:42] * 40_000,
         OGG[:28] * 40_000,
-    ],
-    ids=["chunks", "wavs", "lyrics", "zeros", "flacs", "pages"],
-)
-def test_forged_files_take_little_time(data):
-    began = time.process_time()
-    with suppress(AudioError):
-        decode(data)
-    assert time.process_time() - began < 3.0
+    ):
+        began = time.process_time()
+        with suppress(AudioError):
+            decode(data)
+        assert time.process_time() - began < 3.0

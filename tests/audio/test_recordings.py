@@ -107,12 +107,10 @@ def test_channels_of_tensors_and_data_sets_come_first():
     assert unify_recording((Tensor(stereo.T), RATE)).channels == 2
 
 
-@pytest.mark.parametrize(
-    "value", [5, CLIP.samples, {"text": "a"}, {"path": 5}, (1, 2, 3), {"array": CLIP.samples}]
-)
-def test_what_is_no_recording_is_refused_with_the_forms(value):
-    with pytest.raises(AudioError, match=r"is no recording; give a path, bytes, .*\(samples, rate\)"):
-        to_clip(value)
+def test_what_is_no_recording_is_refused_with_the_forms():
+    for value in (5, CLIP.samples, {"text": "a"}, {"path": 5}, (1, 2, 3), {"array": CLIP.samples}):
+        with pytest.raises(AudioError, match=r"is no recording; give a path, bytes, .*\(samples, rate\)"):
+            to_clip(value)
 
 
 def test_a_file_in_text_mode_is_refused():

@@ -8,8 +8,6 @@ import itertools
 import json
 import logging
 import os
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -33,6 +31,7 @@ from speechlab.errors import (
     StreamTruncatedError,
 )
 from support.clock import eventually
+from support.forked import script as run_script
 from support.realtime_server import PIECES, deltas, done, error, spoken, start, usage
 
 
@@ -502,7 +501,8 @@ def test_a_kept_text_is_not_late(script, server, http, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
 def test_a_session_that_was_carried_over_a_fork_says_so(script, http):
     code = f"""
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore")
 from speechlab.client import Client
 from speechlab.errors import ConfigurationError
 lab = Client("http://127.0.0.1:{script.port}")
@@ -521,9 +521,7 @@ session.say("a")
 session.close()
 sys.exit(os.waitstatus_to_exitcode(status))
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], timeout=60, capture_output=True, text=True, check=False
-    )
+    done = run_script(code)
     assert done.returncode == 0, done.stderr
     assert script.connections == 1
 

@@ -64,27 +64,25 @@ def test_the_page_has_an_adapter_for_each():
     assert set(EXAMPLES) == {"speaches", "LocalAI", "vLLM", "Kokoro-FastAPI"}
 
 
-@pytest.mark.parametrize(
-    ("name", "segments"), [("speaches", SEGMENTS), ("LocalAI", NANOSECONDS), ("vLLM", SEGMENTS)]
-)
-def test_they_recognize_with_segments(name, segments, adapted, clip):
-    lab, asked = adapted(
-        name, {"text": " Good morning.", "language": "en", "duration": 2.0, "segments": segments}
-    )
-    transcript = lab.transcribe(clip, language="en", vad="segments")
-    assert transcript.text.strip() == "Good morning."
-    assert transcript.segments[["start", "end"]].to_numpy().tolist() == [[0.25, 1.5]]
-    assert lab.transcribe(clip, language="en", hotwords=["Ada"]).text.strip() == "Good morning."
-    assert all(set(fields) <= RECOGNITION[name] for fields in asked)
-    assert asked[0]["response_format"] == "verbose_json"
+def test_they_recognize_with_segments(adapted, clip):
+    for name, segments in (("speaches", SEGMENTS), ("LocalAI", NANOSECONDS), ("vLLM", SEGMENTS)):
+        lab, asked = adapted(
+            name, {"text": " Good morning.", "language": "en", "duration": 2.0, "segments": segments}
+        )
+        transcript = lab.transcribe(clip, language="en", vad="segments")
+        assert transcript.text.strip() == "Good morning."
+        assert transcript.segments[["start", "end"]].to_numpy().tolist() == [[0.25, 1.5]]
+        assert lab.transcribe(clip, language="en", hotwords=["Ada"]).text.strip() == "Good morning."
+        assert all(set(fields) <= RECOGNITION[name] for fields in asked)
+        assert asked[0]["response_format"] == "verbose_json"
 
 
-@pytest.mark.parametrize("name", ["speaches", "LocalAI", "Kokoro-FastAPI"])
-def test_they_speak(name, adapted, wav):
-    lab, asked = adapted(name, {}, wav)
-    assert lab.synthesize("Good morning.", voice="af_heart").duration_s == pytest.approx(0.5)
-    assert set(asked[0]) <= SPEECH
-    assert (asked[0]["voice"], asked[0]["response_format"]) == ("af_heart", "wav")
+def test_they_speak(adapted, wav):
+    for name in ("speaches", "LocalAI", "Kokoro-FastAPI"):
+        lab, asked = adapted(name, {}, wav)
+        assert lab.synthesize("Good morning.", voice="af_heart").duration_s == pytest.approx(0.5)
+        assert set(asked[0]) <= SPEECH
+        assert (asked[0]["voice"], asked[0]["response_format"]) == ("af_heart", "wav")
 
 
 def test_localai_translates(adapted):

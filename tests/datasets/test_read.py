@@ -121,43 +121,43 @@ def test_recordings_that_are_gone_are_told(tmp_path):
         assert len(datasets.read(top)) == 3
 
 
-@pytest.mark.parametrize("form", ["csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.gz", "jsonl.gz"])
-def test_manifests(form, tmp_path):
-    first = sound(tmp_path / "sounds" / "a.wav")
-    rows = [
-        {
-            "audio_filepath": "sounds/a.wav",
-            "sentence": "None",
-            "duration": 1.5,
-            "client_id": "007",
-            "locale": "en",
-        },
-        {
-            "audio_filepath": str(first),
-            "sentence": 'tab\tand "quotes"',
-            "duration": 2,
-            "client_id": None,
-            "locale": "ja",
-        },
-    ]
-    path = tmp_path / f"manifest.{form}"
-    frame = pd.DataFrame(rows)
-    if form == "parquet":
-        frame.to_parquet(path)
-    else:
-        text = (
-            "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-            if "jsonl" in form
-            else frame.to_csv(index=False, sep="\t" if "tsv" in form else ",")
-        )
-        data = ("\ufeff" + text).encode()
-        path.write_bytes(gzip.compress(data) if form.endswith("gz") else data)
-    found = datasets.read(path)
-    assert list(found) == ["audio", "text", "speaker", "language", "duration_s"]
-    assert found["audio"].tolist() == [str(first)] * 2
-    assert found["text"].tolist() == ["None", 'tab\tand "quotes"']
-    assert found["speaker"].tolist() == ["007", pd.NA]
-    assert found["duration_s"].tolist() == [1.5, 2.0]
+def test_manifests(tmp_path):
+    for form in ("csv", "tsv", "jsonl", "parquet", "csv.gz", "tsv.gz", "jsonl.gz"):
+        first = sound(tmp_path / "sounds" / "a.wav")
+        rows = [
+            {
+                "audio_filepath": "sounds/a.wav",
+                "sentence": "None",
+                "duration": 1.5,
+                "client_id": "007",
+                "locale": "en",
+            },
+            {
+                "audio_filepath": str(first),
+                "sentence": 'tab\tand "quotes"',
+                "duration": 2,
+                "client_id": None,
+                "locale": "ja",
+            },
+        ]
+        path = tmp_path / f"manifest.{form}"
+        frame = pd.DataFrame(rows)
+        if form == "parquet":
+            frame.to_parquet(path)
+        else:
+            text = (
+                "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+                if "jsonl" in form
+                else frame.to_csv(index=False, sep="\t" if "tsv" in form else ",")
+            )
+            data = ("\ufeff" + text).encode()
+            path.write_bytes(gzip.compress(data) if form.endswith("gz") else data)
+        found = datasets.read(path)
+        assert list(found) == ["audio", "text", "speaker", "language", "duration_s"]
+        assert found["audio"].tolist() == [str(first)] * 2
+        assert found["text"].tolist() == ["None", 'tab\tand "quotes"']
+        assert found["speaker"].tolist() == ["007", pd.NA]
+        assert found["duration_s"].tolist() == [1.5, 2.0]
 
 
 def test_columns_by_other_names(tmp_path):
@@ -170,9 +170,8 @@ def test_columns_by_other_names(tmp_path):
     assert found.to_dict("records") == [{"text": "b", "text__": "A", "text_": "a"}]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
+def test_files_of_spreadsheets_are_read(tmp_path):
+    for name, content in (
         ("m.csv", "audio,text\na.wav,精度\n".encode("utf-16")),
         ("m.csv", "\ufeffAudio , text\r\n\r\n a.wav ,精度\r\n".encode()),
         ("m.csv", "audio;text\na.wav;精度\n".encode()),
@@ -182,12 +181,10 @@ def test_columns_by_other_names(tmp_path):
         ("m.tsv", "Path\tSentence\na.wav\t精度\n".encode()),
         ("m.jsonl", '\ufeff{"audio": "a.wav", "text": "精度"}\r\n\r\n'.encode()),
         ("m.jsonl", '{"audio": "a.wav", "text": "精度"}\n'.encode("utf-16")),
-    ],
-)
-def test_files_of_spreadsheets_are_read(name, content, tmp_path):
-    (tmp_path / name).write_bytes(content)
-    path = sound(tmp_path / "a.wav")
-    assert datasets.read(tmp_path / name).to_dict("records") == [{"audio": str(path), "text": "精度"}]
+    ):
+        (tmp_path / name).write_bytes(content)
+        path = sound(tmp_path / "a.wav")
+        assert datasets.read(tmp_path / name).to_dict("records") == [{"audio": str(path), "text": "精度"}]
 
 
 def test_names_that_no_file_can_have_are_told(tmp_path):
@@ -215,9 +212,8 @@ def test_lengths_are_seconds(tmp_path):
         )
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
+def test_what_is_no_manifest_says_why(tmp_path):
+    for name, content, words in (
         ("gone.csv", None, "there is no file"),
         ("m.xlsx", b"x", "is not a manifest; give .csv"),
         ("m.csv", b"a,b\n1,2\n", "has neither recordings nor texts, only 'a', 'b'; say"),
@@ -236,18 +232,15 @@ def test_lengths_are_seconds(tmp_path):
         ("m.json", b'[{"text": "a"},\n{"text": "b"}\n', "cannot be read as json: line 1"),
         ("m.jsonl", b"[1]\n", "line 1 is no object"),
         ("m.parquet", b"text", "cannot be read as parquet"),
-    ],
-)
-def test_what_is_no_manifest_says_why(name, content, words, tmp_path):
-    if content is not None:
-        (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidRequestError, match=words):
-        datasets.read(tmp_path / name)
+    ):
+        if content is not None:
+            (tmp_path / name).write_bytes(content)
+        with pytest.raises(InvalidRequestError, match=words):
+            datasets.read(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "fault"),
-    [
+def test_a_malformed_line_costs_itself(tmp_path):
+    for name, content, fault in (
         ("m.jsonl", '{"text": "a"}\n{"text"\n{"text": "b"}\n', "line 2: "),
         ("m.json", '[{"text": "a"}, 3, {"text": "b"}]', "entry 2 is no object"),
         (
@@ -257,12 +250,10 @@ def test_what_is_no_manifest_says_why(name, content, words, tmp_path):
         ),
         ("m.csv", 'text,speaker\na,x\n"no,y\nb,y\n', "line 3: this is not valid CSV"),
         ("m.tsv", "text\tspeaker\na\tx\nno\ty\tz\nb\ty\n", "line 3: it has 3 cells"),
-    ],
-)
-def test_a_malformed_line_costs_itself(name, content, fault, tmp_path):
-    (tmp_path / name).write_text(content)
-    with pytest.warns(UserWarning, match=rf"{name}: left out: {fault}"):
-        assert datasets.read(tmp_path / name)["text"].tolist() == ["a", "b"]
+    ):
+        (tmp_path / name).write_text(content)
+        with pytest.warns(UserWarning, match=rf"{name}: left out: {fault}"):
+            assert datasets.read(tmp_path / name)["text"].tolist() == ["a", "b"]
 
 
 def test_what_cannot_be_read(tmp_path):
@@ -358,29 +349,29 @@ def test_a_text_and_its_translation_are_told_apart(tmp_path):
     assert read.to_dict("records") == [wanted]
 
 
-@pytest.mark.parametrize("form", ["flac", "mp3"])
-def test_rows_with_offsets_are_segments_of_their_recordings(form, tmp_path):
-    whole = AudioClip.from_file(talk(tmp_path / f"talk.{form}"))
-    (tmp_path / "m.json").write_text(
-        json_lines(
-            {"audio_filepath": f"talk.{form}", "offset": 0.0, "duration": 4.0, "text": "first"},
-            {"audio_filepath": f"talk.{form}", "offset": 4.0, "duration": 1.5, "text": "second"},
-            {"audio_filepath": f"talk.{form}", "offset": 8, "text": "rest"},
-            {"audio_filepath": f"talk.{form}", "offset": 0, "duration": 10, "text": "all"},
-            {"audio_filepath": f"talk.{form}", "offset": None, "duration": 10, "text": "all"},
+def test_rows_with_offsets_are_segments_of_their_recordings(tmp_path):
+    for form in ("flac", "mp3"):
+        whole = AudioClip.from_file(talk(tmp_path / f"talk.{form}"))
+        (tmp_path / "m.json").write_text(
+            json_lines(
+                {"audio_filepath": f"talk.{form}", "offset": 0.0, "duration": 4.0, "text": "first"},
+                {"audio_filepath": f"talk.{form}", "offset": 4.0, "duration": 1.5, "text": "second"},
+                {"audio_filepath": f"talk.{form}", "offset": 8, "text": "rest"},
+                {"audio_filepath": f"talk.{form}", "offset": 0, "duration": 10, "text": "all"},
+                {"audio_filepath": f"talk.{form}", "offset": None, "duration": 10, "text": "all"},
+            )
         )
-    )
-    read = datasets.read(tmp_path / "m.json")
-    cells = read["audio"].tolist()
-    assert cells[:3] == [whole.crop(0, 4), whole.crop(4, 5.5), whole.crop(8)]
-    assert [(clip.frames, clip.sample_rate, clip.channels) for clip in cells[:2]] == [
-        (32_000, 8_000, 1),
-        (12_000, 8_000, 1),
-    ]
-    assert cells[3:] == [str(tmp_path / f"talk.{form}")] * 2
-    assert read["offset_s"].tolist()[:4] == [0, 4, 8, 0]
-    read.to_csv(tmp_path / "again.csv", index=False)
-    assert datasets.read(tmp_path / "again.csv")["audio"].tolist() == cells
+        read = datasets.read(tmp_path / "m.json")
+        cells = read["audio"].tolist()
+        assert cells[:3] == [whole.crop(0, 4), whole.crop(4, 5.5), whole.crop(8)]
+        assert [(clip.frames, clip.sample_rate, clip.channels) for clip in cells[:2]] == [
+            (32_000, 8_000, 1),
+            (12_000, 8_000, 1),
+        ]
+        assert cells[3:] == [str(tmp_path / f"talk.{form}")] * 2
+        assert read["offset_s"].tolist()[:4] == [0, 4, 8, 0]
+        read.to_csv(tmp_path / "again.csv", index=False)
+        assert datasets.read(tmp_path / "again.csv")["audio"].tolist() == cells
 
 
 def test_starts_and_ends_are_segments_too(tmp_path):
@@ -448,9 +439,8 @@ def test_a_folder_with_one_manifest_is_that_manifest(tmp_path):
         datasets.read(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
+def test_what_a_manifest_seems_to_lack_is_told(tmp_path):
+    for content, words in (
         ("audio,said\na.wav,hi\n", ["no column of texts by a known name; .* give columns={'text': 'said'}"]),
         (
             "clip,text\na.wav,hi\n",
@@ -463,16 +453,14 @@ def test_a_folder_with_one_manifest_is_that_manifest(tmp_path):
         ("audio,text\na.wav,\n,hello\n", ["1 of 2 rows have no recording", "1 of 2 rows have no text"]),
         ("text,topic\nhello,food\n", []),
         ("audio,duration\na.wav,0.1\n", []),
-    ],
-)
-def test_what_a_manifest_seems_to_lack_is_told(content, words, tmp_path):
-    sound(tmp_path / "a.wav")
-    (tmp_path / "m.csv").write_text(content)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        datasets.read(tmp_path / "m.csv")
-    assert len(caught) == len(words)
-    assert all(re.search(one, str(warning.message)) for one, warning in zip(words, caught, strict=True))
+    ):
+        sound(tmp_path / "a.wav")
+        (tmp_path / "m.csv").write_text(content)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            datasets.read(tmp_path / "m.csv")
+        assert len(caught) == len(words)
+        assert all(re.search(one, str(warning.message)) for one, warning in zip(words, caught, strict=True))
 
 
 # Samples
@@ -506,19 +494,16 @@ def test_strata_give_their_shares_or_equally_many():
     assert missing["x"].isna().sum() == 5
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
+def test_what_cannot_be_drawn():
+    for arguments, words in (
         ({"n": 4}, "4 rows cannot be drawn of 3"),
         ({"n": -1}, "n is -1"),
         ({"n": True}, "n is True"),
         ({"n": 1, "by": "speaker"}, "no column 'speaker'"),
         ({"n": 1, "seed": "x"}, "seed is 'x'"),
-    ],
-)
-def test_what_cannot_be_drawn(arguments, words):
-    with pytest.raises(InvalidRequestError, match=words):
-        datasets.sample(rows(a=3), **arguments)
+    ):
+        with pytest.raises(InvalidRequestError, match=words):
+            datasets.sample(rows(a=3), **arguments)
 
 
 # Hugging Face
@@ -565,9 +550,8 @@ def test_without_that_package_the_error_says_how_to_install_it(monkeypatch):
         datasets.from_hugging_face(object())
 
 
-@pytest.mark.parametrize(
-    ("content", "texts"),
-    [
+def test_tsv_has_no_quotes(tmp_path):
+    for content, texts in (
         (
             'a.wav\t"Hello there\nb.wav\tb\nc.wav\tc\nd.wav\tsaid "x"\n',
             ['"Hello there', "b", "c", 'said "x"'],
@@ -575,16 +559,14 @@ def test_without_that_package_the_error_says_how_to_install_it(monkeypatch):
         ('a.wav\t"Hello\nb.wav\tb\nc.wav\nd.wav\tx"\n', ['"Hello', "b", None, 'x"']),
         ('a.wav\t"say ""yes"""\nb.wav\t"no"\n', ['say "yes"', '"no"']),
         ('a.wav\t"say\nyes"\nb.wav\tno\n', ["say\nyes", "no"]),
-    ],
-)
-def test_tsv_has_no_quotes(tmp_path, content, texts):
-    for name in "abcd":
-        (tmp_path / f"{name}.wav").touch()
-    path = tmp_path / "list.tsv"
-    path.write_text(f"audio\ttext\n{content}")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a row without a text
-        found = datasets.read(path)["text"]
-    assert [None if pd.isna(text) else text for text in found] == texts
-    pieces = list(read_pieces(path, 2, {"text"})) if None not in texts else []
-    assert [text for piece in pieces for text in piece["text"]] == (texts if pieces else [])
+    ):
+        for name in "abcd":
+            (tmp_path / f"{name}.wav").touch()
+        path = tmp_path / "list.tsv"
+        path.write_text(f"audio\ttext\n{content}")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a row without a text
+            found = datasets.read(path)["text"]
+        assert [None if pd.isna(text) else text for text in found] == texts
+        pieces = list(read_pieces(path, 2, {"text"})) if None not in texts else []
+        assert [text for piece in pieces for text in piece["text"]] == (texts if pieces else [])

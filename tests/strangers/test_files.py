@@ -53,15 +53,13 @@ def test_a_table_has_a_limited_number_of_columns(tmp_path):
 CUE = b"1\n00:00:00,000 --> 00:00:01,000\nx\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "line"), [("a.jsonl.gz", b"{}\n"), ("a.csv.gz", b"a,b\n"), ("a.srt.gz", CUE), ("a.vtt.gz", CUE)]
-)
-def test_a_packed_text_has_a_limited_number_of_lines(tmp_path, name, line):
-    (tmp_path / name).write_bytes(gzip.compress(line * (12_000_000 // len(line))))
-    read = segments.read if name[2:5] in {"srt", "vtt"} else datasets.read
-    with grown_mib() as grown, pytest.raises(SpeechLabError, match="more than 200,000 lines"):
-        read(tmp_path / name)
-    assert grown() < 100
+def test_a_packed_text_has_a_limited_number_of_lines(tmp_path):
+    for name, line in (("a.jsonl.gz", b"{}\n"), ("a.csv.gz", b"a,b\n"), ("a.srt.gz", CUE), ("a.vtt.gz", CUE)):
+        (tmp_path / name).write_bytes(gzip.compress(line * (12_000_000 // len(line))))
+        read = segments.read if name[2:5] in {"srt", "vtt"} else datasets.read
+        with grown_mib() as grown, pytest.raises(SpeechLabError, match="more than 200,000 lines"):
+            read(tmp_path / name)
+        assert grown() < 100
 
 
 def test_packed_json_of_segments_has_a_limited_number_of_values(tmp_path):
@@ -81,19 +79,19 @@ def test_json_lines_have_a_limited_number_of_columns(tmp_path):
         datasets.read(tmp_path / "b.jsonl")
 
 
-@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE])
-def test_names_in_a_tar_have_a_limit(tmp_path, kind):
-    header = tarfile.TarInfo("a")
-    header.type, header.size = kind, 100 << 20
-    with (tmp_path / "a.tar").open("wb") as file:
-        file.write(header.tobuf())
-        file.truncate(200 << 20)
-    with (
-        grown_mib() as grown,
-        pytest.raises(InvalidRequestError, match="a name or fields of 104,857,600 bytes"),
-    ):
-        datasets.read(tmp_path / "a.tar")
-    assert grown() < 40
+def test_names_in_a_tar_have_a_limit(tmp_path):
+    for kind in (tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE):
+        header = tarfile.TarInfo("a")
+        header.type, header.size = kind, 100 << 20
+        with (tmp_path / "a.tar").open("wb") as file:
+            file.write(header.tobuf())
+            file.truncate(200 << 20)
+        with (
+            grown_mib() as grown,
+            pytest.raises(InvalidRequestError, match="a name or fields of 104,857,600 bytes"),
+        ):
+            datasets.read(tmp_path / "a.tar")
+        assert grown() < 40
 
 
 @pytest.mark.parametrize("kind", ["rows", "texts", "columns"])
@@ -162,20 +160,17 @@ def store(tmp_path):
         yield store
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_rows_of_a_store_name_its_files_alone(store):
+    for change in (
         "UPDATE blobs SET sha256 = '/../../../etc/passwd', suffix = ''",
         "UPDATE blobs SET suffix = '/../../../etc/passwd'",
         "UPDATE blobs SET sha256 = upper(sha256) || 'x'",
         "UPDATE results SET response = '['",
         "UPDATE results SET request = '[]'",
-    ],
-)
-def test_rows_of_a_store_name_its_files_alone(store, change):
-    with sqlite3.connect(store.path / "store.sqlite") as other:
-        other.execute(change)
-    assert store.get("key") is None
+    ):
+        with sqlite3.connect(store.path / "store.sqlite") as other:
+            other.execute(change)
+        assert store.get("key") is None
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])

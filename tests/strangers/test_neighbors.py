@@ -40,11 +40,11 @@ def test_a_worker_imports_nothing_from_the_working_folder(hostile_folder):
     assert not (hostile_folder / "ran").exists()
 
 
-@pytest.mark.parametrize("program", ["speechlab", "speechlab.service"])
-def test_a_program_imports_nothing_from_the_working_folder(program, hostile_folder):
-    command = [sys.executable, "-m", program, *(["engines"] if program == "speechlab" else []), "--help"]
-    done = subprocess.run(command, check=False, capture_output=True, timeout=60)
-    assert (done.returncode, (hostile_folder / "ran").exists()) == (0, False), done.stderr
+def test_a_program_imports_nothing_from_the_working_folder(hostile_folder):
+    for program in ("speechlab", "speechlab.service"):
+        command = [sys.executable, "-m", program, *(["engines"] if program == "speechlab" else []), "--help"]
+        done = subprocess.run(command, check=False, capture_output=True, timeout=60)
+        assert (done.returncode, (hostile_folder / "ran").exists()) == (0, False), done.stderr
 
 
 @posix

@@ -53,32 +53,29 @@ def test_what_cannot_change_a_result_leaves_the_key(lab, tmp_path):
         assert key_of(lab, operation, store=tmp_path, prefix="p_", chunk_rows=7) == key_of(lab, operation)
 
 
-@pytest.mark.parametrize("operation", MADE)
-def test_keys_differ_by_service_and_not_by_client(lab, operation):
-    plain = key_of(lab, operation)
-    options = {"api_key": "sl:other", "timeout": 3, "max_retries": 0, "max_concurrency": 2}
-    other = planning(base_url="http://127.0.0.1:8", **options)
-    assert key_of(other, operation) == plain
-    assert key_of(planning("service/2"), operation) != plain
+def test_keys_differ_by_service_and_not_by_client(lab):
+    for operation in MADE:
+        plain = key_of(lab, operation)
+        options = {"api_key": "sl:other", "timeout": 3, "max_retries": 0, "max_concurrency": 2}
+        other = planning(base_url="http://127.0.0.1:8", **options)
+        assert key_of(other, operation) == plain
+        assert key_of(planning("service/2"), operation) != plain
 
 
-@pytest.mark.parametrize(
-    ("operation", "request_model", "besides"),
-    [
+def test_no_field_of_the_contract_was_forgotten(lab):
+    for operation, request_model, besides in (
         ("synthesize", SpeechRequest, {"stream"}),
         ("transcribe", RecognitionRequest, {"session_id"}),
         ("translate", TranslationRequest, {"stream"}),
-    ],
-)
-def test_no_field_of_the_contract_was_forgotten(lab, operation, request_model, besides):
-    plan, row, given = MADE[operation]
-    call = next(iter(plan(pd.DataFrame([row]), lab, **given).calls.values()))
-    assert set(call.parameters) == set(request_model.model_fields) - besides
-    tried = {name for made, change in CHANGES if made == operation for name in change}
-    tried |= {change["cell"][0] for made, change in CHANGES if made == operation and "cell" in change}
-    fields = {"voice" if name == "voice_id" else name for name in call.parameters}
-    assert fields <= tried, "a parameter without a test that it changes the key"
-    assert "repeat" in inspect.signature(plan).parameters
+    ):
+        plan, row, given = MADE[operation]
+        call = next(iter(plan(pd.DataFrame([row]), lab, **given).calls.values()))
+        assert set(call.parameters) == set(request_model.model_fields) - besides
+        tried = {name for made, change in CHANGES if made == operation for name in change}
+        tried |= {change["cell"][0] for made, change in CHANGES if made == operation and "cell" in change}
+        fields = {"voice" if name == "voice_id" else name for name in call.parameters}
+        assert fields <= tried, "a parameter without a test that it changes the key"
+        assert "repeat" in inspect.signature(plan).parameters
 
 
 def test_a_recording_has_one_key_however_it_is_given(lab, tmp_path):

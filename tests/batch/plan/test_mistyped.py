@@ -45,13 +45,13 @@ def test_a_name_like_that_of_a_column_is_asked_about(reverser, translator, store
         assert plan.step.settings["columns"][parameter] == column
 
 
-@pytest.mark.parametrize("parameter", ["context", "keywords", "model"])
-def test_the_name_of_the_parameter_is_no_value(reverser, store, parameter):
-    frame = FRAME[["text"]]
-    with pytest.raises(
-        InvalidRequestError, match=rf"{parameter!r} is no column .* which has 'text'; .*Value"
-    ):
-        batch.plan_translation(frame, reverser, store=store, **EN_JA, **{parameter: parameter})
+def test_the_name_of_the_parameter_is_no_value(reverser, store):
+    for parameter in ("context", "keywords", "model"):
+        frame = FRAME[["text"]]
+        with pytest.raises(
+            InvalidRequestError, match=rf"{parameter!r} is no column .* which has 'text'; .*Value"
+        ):
+            batch.plan_translation(frame, reverser, store=store, **EN_JA, **{parameter: parameter})
 
 
 def test_a_value_that_looks_like_a_column_is_told(reverser, store):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
 from collections import Counter
 from contextlib import closing
@@ -18,6 +16,7 @@ from speechlab import batch
 from speechlab.client import Client
 from speechlab.service import Database, Ledger, Provider, ServedEngine, run_service
 from speechlab.store import Store
+from support.forked import script
 from support.quick import Tones
 from support.staged import staged_config
 from support.stores import kept
@@ -96,13 +95,7 @@ def test_a_batch_that_is_killed_loses_nothing(tmp_path):
             KILLS,
             AT_ONCE,
         ]
-        done = subprocess.run(
-            [sys.executable, "-c", KILLER, *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
+        done = script(KILLER, *arguments, timeout=200)
         assert done.returncode == 0, done.stderr
         hit = json.loads(done.stdout)
         with (

@@ -124,10 +124,10 @@ def test_rows_that_cannot_be_asked_are_counted_as_well(reverser, store):
         assert preview.summary.startswith(summary)
 
 
-@pytest.mark.parametrize("rows", [0, 51, None, "5", 2.5, True])
-def test_a_number_of_rows_that_makes_no_sense_is_refused(rows):
-    with pytest.raises(InvalidRequestError, match="from 1 to 50"):
-        BatchPreview(rows=rows)
+def test_a_number_of_rows_that_makes_no_sense_is_refused():
+    for rows in (0, 51, None, "5", 2.5, True):
+        with pytest.raises(InvalidRequestError, match="from 1 to 50"):
+            BatchPreview(rows=rows)
 
 
 BAR = """

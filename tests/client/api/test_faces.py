@@ -34,6 +34,7 @@ from speechlab.client import (
 )
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 from support.clock import ends_within, eventually
+from support.forked import script
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 ASYNC_ONLY = {"aclose", "connect"}  # a client that blocks is made by speechlab.connect
@@ -50,28 +51,25 @@ def plain(annotation):
     return text.replace("Async", "").replace("AsyncIterator", "Iterator")
 
 
-@pytest.mark.parametrize(
-    ("sync", "asynchronous"),
-    [
+def test_both_faces_have_one_interface():
+    for sync, asynchronous in (
         (Client, AsyncClient),
         (SpeechStream, AsyncSpeechStream),
         (TranslationStream, AsyncTranslationStream),
         (RealtimeSession, AsyncRealtimeSession),
         (SpeechEvents, AsyncSpeechEvents),
-    ],
-)
-def test_both_faces_have_one_interface(sync, asynchronous):
-    names = public(sync) - SYNC_ONLY
-    assert names == public(asynchronous) - ASYNC_ONLY - SYNC_ONLY
-    for name in sorted(names):
-        one, other = getattr(sync, name), getattr(asynchronous, name)
-        assert inspect.getdoc(one) == inspect.getdoc(other), name
-        assert inspect.getdoc(one), name
-        if not callable(one):
-            continue
-        mine, theirs = inspect.signature(one), inspect.signature(other)
-        assert str(mine.parameters) == str(theirs.parameters), name
-        assert plain(mine.return_annotation) == plain(theirs.return_annotation), name
+    ):
+        names = public(sync) - SYNC_ONLY
+        assert names == public(asynchronous) - ASYNC_ONLY - SYNC_ONLY
+        for name in sorted(names):
+            one, other = getattr(sync, name), getattr(asynchronous, name)
+            assert inspect.getdoc(one) == inspect.getdoc(other), name
+            assert inspect.getdoc(one), name
+            if not callable(one):
+                continue
+            mine, theirs = inspect.signature(one), inspect.signature(other)
+            assert str(mine.parameters) == str(theirs.parameters), name
+            assert plain(mine.return_annotation) == plain(theirs.return_annotation), name
 
 
 def test_the_synchronous_classes_are_those_that_the_tool_writes(monkeypatch):
@@ -410,9 +408,7 @@ _, status = os.waitpid(pid, 0)
 assert ask() == "Hello"
 sys.exit(os.waitstatus_to_exitcode(status))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=False
-    )
+    done = script(code)
     assert done.returncode == 0, done.stderr
 
 

@@ -98,26 +98,26 @@ def test_the_time_of_a_call_is_no_part_of_its_key(wav):
 # -- headers of all calls
 
 
-@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
-def test_headers_of_all_calls(server, http, transport):
-    server.script(http.reply(body=TRANSLATED))
-    headers = {"X-Team": "speech", "user-agent": "mine/1", "X-Gateway-Key": "gateway-secret-1"}
-    options = {"api_key": http.KEY, "transport": transport, "default_headers": headers}
-    with Client(server.base_url, **options) as lab:
-        lab.translate("a", **MEANT)
-        lab.with_options(default_headers={"X-Team": "other"}).translate("a", **MEANT)
-        lab.request("GET", "/x", headers={"x-team": "this call"})
-        shown = f"{lab!r} {vars(lab)} {vars(lab._async)} {lab._async._settings}"
-    first, second, third = (request.headers for request in server.requests)
-    assert (first["x-team"], first["user-agent"], first["x-gateway-key"]) == (
-        "speech",
-        "mine/1",
-        "gateway-secret-1",
-    )
-    assert first["authorization"] == f"Bearer {http.KEY}"
-    assert (second["x-team"], "x-gateway-key" in second) == ("other", False)
-    assert third["x-team"] == "this call"
-    assert "gateway-secret-1" not in shown
+def test_headers_of_all_calls(server, http):
+    for transport in ("httpx2", "aiohttp"):
+        server.script(http.reply(body=TRANSLATED))
+        headers = {"X-Team": "speech", "user-agent": "mine/1", "X-Gateway-Key": "gateway-secret-1"}
+        options = {"api_key": http.KEY, "transport": transport, "default_headers": headers}
+        with Client(server.base_url, **options) as lab:
+            lab.translate("a", **MEANT)
+            lab.with_options(default_headers={"X-Team": "other"}).translate("a", **MEANT)
+            lab.request("GET", "/x", headers={"x-team": "this call"})
+            shown = f"{lab!r} {vars(lab)} {vars(lab._async)} {lab._async._settings}"
+        first, second, third = (request.headers for request in server.requests)
+        assert (first["x-team"], first["user-agent"], first["x-gateway-key"]) == (
+            "speech",
+            "mine/1",
+            "gateway-secret-1",
+        )
+        assert first["authorization"] == f"Bearer {http.KEY}"
+        assert (second["x-team"], "x-gateway-key" in second) == ("other", False)
+        assert third["x-team"] == "this call"
+        assert "gateway-secret-1" not in shown
 
 
 def test_headers_of_all_calls_reach_realtime_sessions(realtime, http):

@@ -110,13 +110,13 @@ def test_of_recognition(lab, wav, tmp_path, name, always, values):
     )
 
 
-@pytest.mark.parametrize("vad", [0, "0", np.int64(0), "off", VadMode.OFF, None])
-def test_without_segments_there_is_one_key(lab, wav, tmp_path, vad):
-    frame = pd.DataFrame({"audio": [wav]})
-    one_key(
-        [Transcribe(wav), Transcribe(wav, vad=vad)],
-        [sl.batch.plan_transcription(frame, lab, store=tmp_path, vad=vad)],
-    )
+def test_without_segments_there_is_one_key(lab, wav, tmp_path):
+    for vad in (0, "0", np.int64(0), "off", VadMode.OFF, None):
+        frame = pd.DataFrame({"audio": [wav]})
+        one_key(
+            [Transcribe(wav), Transcribe(wav, vad=vad)],
+            [sl.batch.plan_transcription(frame, lab, store=tmp_path, vad=vad)],
+        )
 
 
 @pytest.mark.parametrize("vad", [{}, {"vad": 0}, {"vad": "on"}, {"vad": None}])
@@ -147,12 +147,12 @@ def test_rows_that_say_vad_are_held_to_the_same_rule(lab, wav, tmp_path):
     assert "has no effect without vad='segments'" in table["error"][1]
 
 
-@pytest.mark.parametrize("vad", [True, np.bool_(True), False])
-def test_true_and_false_are_no_mode(lab, wav, tmp_path, vad):
-    with pytest.raises(InvalidRequestError, match="vad"):
-        Transcribe(wav, vad=vad).compute_key(SERVICE)
-    with pytest.raises(InvalidRequestError, match="vad"):
-        sl.batch.plan_transcription(pd.DataFrame({"audio": [wav]}), lab, store=tmp_path, vad=vad)
+def test_true_and_false_are_no_mode(lab, wav, tmp_path):
+    for vad in (True, np.bool_(True), False):
+        with pytest.raises(InvalidRequestError, match="vad"):
+            Transcribe(wav, vad=vad).compute_key(SERVICE)
+        with pytest.raises(InvalidRequestError, match="vad"):
+            sl.batch.plan_transcription(pd.DataFrame({"audio": [wav]}), lab, store=tmp_path, vad=vad)
 
 
 @pytest.mark.parametrize(("name", "always", "values"), spellings(TRANSLATION, **LANGUAGES))
@@ -237,19 +237,19 @@ def test_words_that_can_be_read_once_are_not_lost(wav):
     assert transcribe.options.hotwords == terms
 
 
-@pytest.mark.parametrize("text", [None, 5, "", " ", "a" * 10_001, "\ud83d"], ids=repr)
-def test_a_text_alone_is_checked_as_with_its_options(text):
-    for whole in (
-        Synthesize(text, voice="00000000-0000-0000-0000-000000000000"),
-        Translate(text, **LANGUAGES),
-    ):
-        with pytest.raises(InvalidRequestError) as together:
-            _ = whole.parameters
-        with pytest.raises(InvalidRequestError) as alone:
-            _ = whole.content
-        assert alone.value.parameter == together.value.parameter == "text"
-        if isinstance(text, str):
-            assert str(alone.value) == str(together.value)
+def test_a_text_alone_is_checked_as_with_its_options():
+    for text in (None, 5, "", " ", "a" * 10_001, "\ud83d"):
+        for whole in (
+            Synthesize(text, voice="00000000-0000-0000-0000-000000000000"),
+            Translate(text, **LANGUAGES),
+        ):
+            with pytest.raises(InvalidRequestError) as together:
+                _ = whole.parameters
+            with pytest.raises(InvalidRequestError) as alone:
+                _ = whole.content
+            assert alone.value.parameter == together.value.parameter == "text"
+            if isinstance(text, str):
+                assert str(alone.value) == str(together.value)
 
 
 def asked_by(operation):
@@ -257,12 +257,12 @@ def asked_by(operation):
     return set(inspect.signature(operation).parameters) - {"timeout"}
 
 
-@pytest.mark.parametrize("wire", [SpeechRequest, SessionSettings])
-def test_options_of_speech_are_fields_on_both_wires(wire):
-    # models ignore what they do not know, so an option that is missing here would be dropped without a word
-    # respell changes the text that is sent
-    options = {name.replace("voice", "voice_id") for name in asked_by(Synthesize)} - {"text", "respell"}
-    assert options <= set(wire.model_fields)
+def test_options_of_speech_are_fields_on_both_wires():
+    for wire in (SpeechRequest, SessionSettings):
+        # models ignore what they do not know, so an option that is missing here would be dropped without a word
+        # respell changes the text that is sent
+        options = {name.replace("voice", "voice_id") for name in asked_by(Synthesize)} - {"text", "respell"}
+        assert options <= set(wire.model_fields)
 
 
 def test_a_batch_takes_every_parameter_of_the_operations():

@@ -38,16 +38,16 @@ def voices_of(http, **fields):
     return [{**http.VOICE, **fields}]
 
 
-@pytest.mark.parametrize("bare", [False, True])
-def test_021_the_catalogue_in_both_forms(server, lab, http, bare):
-    voices = voices_of(http)
-    server.script(http.reply(body=voices if bare else {"voices": voices}))
-    catalogue = lab.voices()
-    assert isinstance(catalogue, VoiceCatalogue)
-    assert catalogue[0].id == http.VOICE_ID
-    request = server.requests[0]
-    assert (request.method, request.path) == ("GET", "/tts/voices")
-    assert request.headers["authorization"] == f"Bearer {http.KEY}"
+def test_021_the_catalogue_in_both_forms(server, lab, http):
+    for bare in (False, True):
+        voices = voices_of(http)
+        server.script(http.reply(body=voices if bare else {"voices": voices}))
+        catalogue = lab.voices()
+        assert isinstance(catalogue, VoiceCatalogue)
+        assert catalogue[0].id == http.VOICE_ID
+        request = server.requests[0]
+        assert (request.method, request.path) == ("GET", "/tts/voices")
+        assert request.headers["authorization"] == f"Bearer {http.KEY}"
 
 
 @pytest.mark.parametrize(
@@ -178,12 +178,12 @@ def test_052_options_that_are_given_are_sent(server, lab, http, wav):
     assert server.requests[1].json["sample_rate"] == 24_000
 
 
-@pytest.mark.parametrize("kind", ["mp3", "flac", "ogg", "pcm"])
-def test_every_format_is_decoded(server, lab, http, clip, kind):
-    server.script(http.reply(body=clip.encode(kind), content_type=f"audio/{kind}"))
-    speech = lab.synthesize("a", voice=http.VOICE_ID, format=kind)
-    assert speech.sample_rate == 24_000
-    assert speech.duration_s == pytest.approx(0.5, abs=0.1)
+def test_every_format_is_decoded(server, lab, http, clip):
+    for kind in ("mp3", "flac", "ogg", "pcm"):
+        server.script(http.reply(body=clip.encode(kind), content_type=f"audio/{kind}"))
+        speech = lab.synthesize("a", voice=http.VOICE_ID, format=kind)
+        assert speech.sample_rate == 24_000
+        assert speech.duration_s == pytest.approx(0.5, abs=0.1)
 
 
 def test_pcm_has_the_rate_asked_for_or_of_the_media_type(server, lab, http, clip):
@@ -338,13 +338,13 @@ def test_clips_go_on_where_the_bytes_have_come_to(server, lab, http, wav, clip):
     assert rest.frames == clip.frames - (len(taken) - 44) // 2
 
 
-@pytest.mark.parametrize(("form", "type_"), [("pcm", "audio/pcm; rate=0"), ("wav", "audio/wav")])
-def test_clips_of_an_impossible_rate_are_the_services_fault(server, lab, http, wav, form, type_):
-    data = wav[:24] + b"\1\0\0\0" + wav[28:] if form == "wav" else wav[44:]
-    server.script(http.chunked(data, content_type=type_))
-    stream = lab.stream_speech("a", voice=http.VOICE_ID, format=form)
-    with stream, pytest.raises(ContractError, match="not usable"):
-        list(stream.clips())
+def test_clips_of_an_impossible_rate_are_the_services_fault(server, lab, http, wav):
+    for form, type_ in (("pcm", "audio/pcm; rate=0"), ("wav", "audio/wav")):
+        data = wav[:24] + b"\1\0\0\0" + wav[28:] if form == "wav" else wav[44:]
+        server.script(http.chunked(data, content_type=type_))
+        stream = lab.stream_speech("a", voice=http.VOICE_ID, format=form)
+        with stream, pytest.raises(ContractError, match="not usable"):
+            list(stream.clips())
 
 
 def test_a_byte_order_mark_before_json_is_passed_over(server, lab, http):
@@ -407,18 +407,18 @@ def recordings(wav, tmp_path):
     }
 
 
-@pytest.mark.parametrize("kind", ["path", "text path", "bytes", "view", "file", "samples", "clip"])
-def test_088_recordings_of_every_form_go_as_plain_base64(server, lab, http, wav, tmp_path, kind):
-    body = {"text": "hi", "language": "en", "confidence": 0.5}
-    server.script(http.reply(body=body, X_Speechlab_Model="owner/ears"))
-    transcript = lab.transcribe(recordings(wav, tmp_path)[kind], language="en", hotwords=["a"])
-    assert transcript.model == "owner/ears"
-    assert isinstance(transcript, Transcript)
-    assert (transcript.text, transcript.language, transcript.confidence) == ("hi", "en", 0.5)
-    assert len(transcript.segments) == 0
-    sent = server.requests[0].json
-    assert base64.b64decode(sent.pop("audio"), validate=True) == wav
-    assert sent == {"language": "en", "hotwords": ["a"]}
+def test_088_recordings_of_every_form_go_as_plain_base64(server, lab, http, wav, tmp_path):
+    for kind in ("path", "text path", "bytes", "view", "file", "samples", "clip"):
+        body = {"text": "hi", "language": "en", "confidence": 0.5}
+        server.script(http.reply(body=body, X_Speechlab_Model="owner/ears"))
+        transcript = lab.transcribe(recordings(wav, tmp_path)[kind], language="en", hotwords=["a"])
+        assert transcript.model == "owner/ears"
+        assert isinstance(transcript, Transcript)
+        assert (transcript.text, transcript.language, transcript.confidence) == ("hi", "en", 0.5)
+        assert len(transcript.segments) == 0
+        sent = server.requests[0].json
+        assert base64.b64decode(sent.pop("audio"), validate=True) == wav
+        assert sent == {"language": "en", "hotwords": ["a"]}
 
 
 def test_long_recordings_go_in_slices_and_can_be_sent_again(server, lab, http, tmp_path):
@@ -532,13 +532,13 @@ def test_anything_can_be_sent_as_it_is(server, lab, http):
         lab.request("POST", "/x", json={}, content=b"")
 
 
-@pytest.mark.parametrize("base", ["{}", "{}/", "{}/api/v2", "{}/api/v2//"])
-def test_019_addresses_may_have_a_path_and_slashes(server, http, base):
-    server.script(http.reply(body=[]))
-    address = base.format(server.base_url)
-    with Client(address, api_key=http.KEY) as lab:
-        lab.voices()
-    assert server.requests[0].path == ("/api/v2" if "api" in base else "") + "/tts/voices"
+def test_019_addresses_may_have_a_path_and_slashes(server, http):
+    for base in ("{}", "{}/", "{}/api/v2", "{}/api/v2//"):
+        server.script(http.reply(body=[]))
+        address = base.format(server.base_url)
+        with Client(address, api_key=http.KEY) as lab:
+            lab.voices()
+        assert server.requests[0].path == ("/api/v2" if "api" in base else "") + "/tts/voices"
 
 
 def test_a_service_is_named_by_itself_or_by_its_address(server, lab, http):
@@ -552,21 +552,18 @@ def test_a_service_is_named_by_itself_or_by_its_address(server, lab, http):
     assert normalize_url("http://[::1]:8100") == "http://[::1]:8100"
 
 
-@pytest.mark.parametrize(
-    ("header", "engine_s", "queue_s"),
-    [
+def test_the_services_own_time(server, lab, http, wav):
+    for header, engine_s, queue_s in (
         ("queue;dur=3.5, engine;dur=250", 0.25, 0.0035),
         ('engine;desc="x";dur="1.5"', 0.0015, None),
         ("engine, queue;dur=0", None, 0.0),
         ("engine;dur=x, queue;dur=-1", None, None),
         ("total;dur=5", None, None),
         ("engine;dur=nan", None, None),
-    ],
-)
-def test_the_services_own_time(server, lab, http, wav, header, engine_s, queue_s):
-    server.script(http.reply(body={"text": "hi"}, Server_Timing=header))
-    timing = lab.transcribe(wav).timing
-    assert (timing.processing_s, timing.service_queued_s) == (engine_s, queue_s)
+    ):
+        server.script(http.reply(body={"text": "hi"}, Server_Timing=header))
+        timing = lab.transcribe(wav).timing
+        assert (timing.processing_s, timing.service_queued_s) == (engine_s, queue_s)
 
 
 def test_long_recordings_are_never_in_memory_as_a_whole(http, tmp_path):

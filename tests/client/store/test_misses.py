@@ -72,9 +72,8 @@ def test_a_tuple_is_a_list(missed):
     assert error.parameter == "service"
 
 
-@pytest.mark.parametrize(
-    ("of", "repeat", "parameter", "told"),
-    [
+def test_the_same_parameters(missed):
+    for of, repeat, parameter, told in (
         ("fake/2", 0, "service", "the same was asked of 'fake/2', and this is 'fake/1'"),
         (
             None,
@@ -83,11 +82,9 @@ def test_a_tuple_is_a_list(missed):
             "the same was asked of another service, or as a repetition, and this is 'fake/1'",
         ),
         (SERVICE, 1, None, "the same is stored as a repetition, or from another version of the contract"),
-    ],
-)
-def test_the_same_parameters(missed, of, repeat, parameter, told):
-    error, said = missed(ASKED, ASKED, of=of, repeat=repeat)
-    assert (error.parameter, said) == (parameter, told)
+    ):
+        error, said = missed(ASKED, ASKED, of=of, repeat=repeat)
+        assert (error.parameter, said) == (parameter, told)
 
 
 def test_a_client_tells_it_of_an_old_store(server, http, wav, tmp_path):
@@ -110,34 +107,34 @@ def test_a_client_tells_it_of_an_old_store(server, http, wav, tmp_path):
     assert "1.0 here, 1 there" in str(caught.value)
 
 
-@pytest.mark.parametrize("filled", [False, True])
-def test_a_miss_is_told_of_the_call_and_not_of_the_catalogue(tmp_path, filled):
-    meant = {"source_lang": "ja", "target_lang": "en"}
-    if filled:
-        with Store(tmp_path) as store:
-            kept = Translate("b", **meant)
-            store.put(
-                kept.compute_key(SERVICE),
-                operation="translate",
-                request=kept.parameters,
-                response={"text": "B"},
-            )
-    with Client(store=tmp_path, mode="replay") as lab:
-        with pytest.raises(ReplayMiss) as caught:
-            lab.translate("a", **meant)
-        assert caught.value.operation == "translate"
-        told = (
-            "the nearest one there differs in text: 'a' here, 'b' there"
-            if filled
-            else "no translate call at all"
-        )
-        assert told in str(caught.value)
-        assert "voices" not in str(caught.value)
-        with pytest.raises(ReplayMiss, match="the catalogue is needed to find 'heart'") as caught:
-            lab.synthesize("a", voice="heart")
-        assert (caught.value.operation, caught.value.parameter) == ("synthesize", "voice_id")
+def test_a_miss_is_told_of_the_call_and_not_of_the_catalogue(tmp_path):
+    for filled in (False, True):
+        meant = {"source_lang": "ja", "target_lang": "en"}
         if filled:
-            with pytest.raises(
-                ReplayMiss, match="the same is stored, but without the service that was asked"
-            ):
-                lab.translate("b", **meant)
+            with Store(tmp_path) as store:
+                kept = Translate("b", **meant)
+                store.put(
+                    kept.compute_key(SERVICE),
+                    operation="translate",
+                    request=kept.parameters,
+                    response={"text": "B"},
+                )
+        with Client(store=tmp_path, mode="replay") as lab:
+            with pytest.raises(ReplayMiss) as caught:
+                lab.translate("a", **meant)
+            assert caught.value.operation == "translate"
+            told = (
+                "the nearest one there differs in text: 'a' here, 'b' there"
+                if filled
+                else "no translate call at all"
+            )
+            assert told in str(caught.value)
+            assert "voices" not in str(caught.value)
+            with pytest.raises(ReplayMiss, match="the catalogue is needed to find 'heart'") as caught:
+                lab.synthesize("a", voice="heart")
+            assert (caught.value.operation, caught.value.parameter) == ("synthesize", "voice_id")
+            if filled:
+                with pytest.raises(
+                    ReplayMiss, match="the same is stored, but without the service that was asked"
+                ):
+                    lab.translate("b", **meant)

@@ -19,6 +19,7 @@ import pytest
 from speechlab.client import AsyncClient, Client
 from speechlab.errors import ConfigurationError, StreamTruncatedError
 from support.clock import eventually
+from support.forked import script
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 EVENTS = "text/event-stream; charset=utf-8"
@@ -194,7 +195,8 @@ def test_a_closed_client_closes_its_streams(server, http, wav):
 def test_a_stream_that_was_carried_over_a_fork_says_so(server, http, wav):
     server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
     code = f"""
-import os, sys
+import os, sys, warnings
+warnings.simplefilter("ignore")
 from speechlab.client import Client
 from speechlab.errors import ConfigurationError
 lab = Client({server.base_url!r})
@@ -212,9 +214,7 @@ _, status = os.waitpid(pid, 0)
 assert len(stream.collect().encoded) == {len(wav)}
 sys.exit(os.waitstatus_to_exitcode(status))
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], timeout=60, capture_output=True, text=True, check=False
-    )
+    done = script(code)
     assert done.returncode == 0, done.stderr
 
 

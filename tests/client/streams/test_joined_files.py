@@ -57,12 +57,12 @@ def test_a_stream_shorter_than_its_sizes_is_a_contract_error(reader):
         reader.feed(sized(24_000, 24_036))
 
 
-@pytest.mark.parametrize("data", [OPEN + W, OPEN, W + W])
-def test_a_saved_stream_is_one_file_with_its_sizes(server, lab, http, tmp_path, data):
-    server.script(http.chunked(*filter(None, (data[:50_000], data[50_000:]))))
-    whole = lab.stream_speech("a", voice=http.VOICE_ID).save_to(tmp_path / "a.wav").collect()
-    saved = (tmp_path / "a.wav").read_bytes()
-    assert decode(saved) == whole == decode(data)
-    assert saved.count(b"RIFF") == 1
-    assert int.from_bytes(saved[4:8], "little") == len(saved) - 8
-    assert int.from_bytes(saved[40:44], "little") == len(saved) - 44
+def test_a_saved_stream_is_one_file_with_its_sizes(server, lab, http, tmp_path):
+    for data in (OPEN + W, OPEN, W + W):
+        server.script(http.chunked(*filter(None, (data[:50_000], data[50_000:]))))
+        whole = lab.stream_speech("a", voice=http.VOICE_ID).save_to(tmp_path / "a.wav").collect()
+        saved = (tmp_path / "a.wav").read_bytes()
+        assert decode(saved) == whole == decode(data)
+        assert saved.count(b"RIFF") == 1
+        assert int.from_bytes(saved[4:8], "little") == len(saved) - 8
+        assert int.from_bytes(saved[40:44], "little") == len(saved) - 44

@@ -115,8 +115,8 @@ def test_a_stream_of_another_media_type_is_whole(server, lab, http, clip, kind, 
     assert (tmp_path / f"a.{form}").read_bytes() == data
 
 
-@pytest.mark.parametrize("kind", ["application/json", "application/octet-stream", ""])
-def test_a_stream_that_is_an_error_text_is_no_sound(server, lab, http, kind):
-    server.script(http.chunked(b'{"error": "no quotas"}', content_type=kind))
-    with pytest.raises(ContractError, match="no quota"):
-        lab.stream_speech("あ", voice=http.VOICE_ID, format="pcm").collect()
+def test_a_stream_that_is_an_error_text_is_no_sound(server, lab, http):
+    for kind in ("application/json", "application/octet-stream", ""):
+        server.script(http.chunked(b'{"error": "no quotas"}', content_type=kind))
+        with pytest.raises(ContractError, match="no quota"):
+            lab.stream_speech("あ", voice=http.VOICE_ID, format="pcm").collect()

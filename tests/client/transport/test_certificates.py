@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socketserver
-import subprocess
-import sys
 import threading
 
 import pytest
 
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError
+from support.forked import script
 
 
 def test_it_is_refused_at_once_and_the_text_says_what_to_do(secure, http, clock, wire):
@@ -59,9 +58,7 @@ for wire in ("httpx2", "aiohttp"):
         print(len(lab.voices()))
 """
     environment = {"SSL_CERT_FILE": str(certificate / "cert.pem"), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, timeout=60, capture_output=True, text=True, check=False
-    )
+    done = script(code, env=environment)
     assert done.stdout == "0\n0\n", done.stderr
     assert len(asked) == 2
 
@@ -78,14 +75,7 @@ def tell(call):
         print(type(error).__name__, error)
 {code}
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={"PATH": "/usr/bin:/bin", **environment},
-        timeout=60,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = script(program, env={"PATH": "/usr/bin:/bin", **environment})
     assert not done.stderr
     return done.stdout.splitlines()
 

@@ -39,9 +39,8 @@ FULL = {
 }
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "kind", "facts"),
-    [
+def test_011_error_bodies_of_every_kind(server, http, wire):
+    for status, body, kind, facts in (
         (
             401,
             FULL,
@@ -69,22 +68,20 @@ FULL = {
         (400, {"error": {"message": "inner", "code": 7}}, BadRequestError, {"code": 7}),
         (400, {"detail": "as FastAPI says it"}, BadRequestError, {}),
         (302, b"", APIError, {}),
-    ],
-)
-def test_011_error_bodies_of_every_kind(server, http, status, body, kind, facts, wire):
-    server.script(http.reply(status, body, location="http://elsewhere/"))
-    with (
-        Client(server.base_url, api_key=http.KEY, max_retries=0, transport=wire) as lab,
-        pytest.raises(kind) as caught,
     ):
-        translate(lab)
-    error = caught.value
-    assert error.status == status
-    assert error.attempts == 1
-    assert error.timing.latency_s >= 0
-    assert error.message
-    for name, value in facts.items():
-        assert getattr(error, name) == value
+        server.script(http.reply(status, body, location="http://elsewhere/"))
+        with (
+            Client(server.base_url, api_key=http.KEY, max_retries=0, transport=wire) as lab,
+            pytest.raises(kind) as caught,
+        ):
+            translate(lab)
+        error = caught.value
+        assert error.status == status
+        assert error.attempts == 1
+        assert error.timing.latency_s >= 0
+        assert error.message
+        for name, value in facts.items():
+            assert getattr(error, name) == value
 
 
 def test_messages_of_errors_are_for_people(server, lab, http):
@@ -225,18 +222,18 @@ def test_the_calls_time_bounds_its_retries(server, http, clock, wire):
     assert sum(clock.slept) < 100
 
 
-@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
-def test_015_a_reply_that_is_cut_is_not_paid_for_twice(server, http, transport):
-    server.script(
-        [b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\nRIFF", http.CLOSE]
-    )
-    with (
-        Client(server.base_url, transport=transport) as lab,
-        pytest.raises(StreamTruncatedError, match=r"cut short after 4 bytes \([^<>]*\)") as caught,
-    ):
-        lab.synthesize("a", voice=http.VOICE_ID)
-    assert caught.value.partial == b"RIFF"
-    assert caught.value.timing.attempts == len(server.requests) == 1
+def test_015_a_reply_that_is_cut_is_not_paid_for_twice(server, http):
+    for transport in ("httpx2", "aiohttp"):
+        server.script(
+            [b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\nRIFF", http.CLOSE]
+        )
+        with (
+            Client(server.base_url, transport=transport) as lab,
+            pytest.raises(StreamTruncatedError, match=r"cut short after 4 bytes \([^<>]*\)") as caught,
+        ):
+            lab.synthesize("a", voice=http.VOICE_ID)
+        assert caught.value.partial == b"RIFF"
+        assert caught.value.timing.attempts == len(server.requests) == 1
 
 
 def test_a_catalogue_that_is_cut_is_asked_for_again(server, lab, http):
@@ -265,11 +262,12 @@ def test_bytes_that_are_not_http(server, lab):
         translate(lab)
 
 
-@pytest.mark.parametrize("seconds", ["2", "2.5"])
-def test_retry_after_is_kept(server, lab, http, clock, seconds):
-    server.script(http.reply(429, {"error": "slow"}, Retry_After=seconds), http.reply(body=TRANSLATED))
-    translate(lab)
-    assert float(seconds) <= sum(clock.slept) < float(seconds) + 0.3
+def test_retry_after_is_kept(server, lab, http, clock):
+    for seconds in ("2", "2.5"):
+        clock.slept.clear()
+        server.script(http.reply(429, {"error": "slow"}, Retry_After=seconds), http.reply(body=TRANSLATED))
+        translate(lab)
+        assert float(seconds) <= sum(clock.slept) < float(seconds) + 0.3
 
 
 def test_a_wait_that_is_over_is_no_leave_to_ask_at_once(server, lab, http, clock):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-import subprocess
-import sys
 
 import pytest
 
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError, APIError, ConfigurationError
+from support.forked import script
 from support.forward_proxies import ForwardProxy, SocksProxy
 from support.sockets import nobody
 
@@ -126,9 +125,7 @@ with Client("https://speech.invalid", api_key="key-of-the-service", transport={w
         "PATH": "/usr/bin:/bin",
         "HTTPS_PROXY": f"http://{proxy.place}",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, timeout=60, capture_output=True, text=True, check=False
-    )
+    done = script(code, env=environment)
     proxy.close()
     assert (done.stdout, done.stderr) == ("0\n", "")
     assert b"key-of-the-service" in asked[0]

@@ -73,9 +73,8 @@ def test_an_outage_is_no_fault_of_a_call():
     assert goes_on(paid, others=False, spared=True, failures=10) == [True] * 4 + [False] * 2
 
 
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
+def test_both_forms_of_retry_after():
+    for value, seconds in (
         ("5", 5.0),
         (" 0.5 ", 0.5),
         ("0", None),
@@ -86,10 +85,8 @@ def test_an_outage_is_no_fault_of_a_call():
         ("soon", None),
         ("", None),
         ("nan", None),
-    ],
-)
-def test_both_forms_of_retry_after(value, seconds):
-    assert parse_retry_after({"retry-after": value}, now=1_000_000.0) == seconds
+    ):
+        assert parse_retry_after({"retry-after": value}, now=1_000_000.0) == seconds
 
 
 @given(st.text())
@@ -98,44 +95,44 @@ def test_any_retry_after_is_read(value):
     assert seconds is None or 0 < seconds <= 86_400
 
 
-@pytest.mark.parametrize("header", [True, False])
-def test_a_quota_by_the_minute_is_waited_for(header):
-    service = SimulatedService(quota(30, 60.0, header=header))
-    run = simulate(service, 75)
-    assert run.counts == {"ok": 75}
-    assert run.took_s < (125 if header else 150)
-    assert service.statuses[429] <= (6 if header else 70)
+def test_a_quota_by_the_minute_is_waited_for():
+    for header in (True, False):
+        service = SimulatedService(quota(30, 60.0, header=header))
+        run = simulate(service, 75)
+        assert run.counts == {"ok": 75}
+        assert run.took_s < (125 if header else 150)
+        assert service.statuses[429] <= (6 if header else 70)
 
 
-@pytest.mark.parametrize(("status", "outage_s"), [(0, 30.0), (None, 2.0), (502, 2.0), (503, 30.0)])
-def test_an_outage_loses_nothing(status, outage_s):
-    service = SimulatedService(down(5.0, 5.0 + outage_s, status))
-    run = simulate(service, 600)
-    assert run.counts == {"ok": 600}
-    assert run.took_s < 600 * 0.5 / 16 + outage_s + 7
-    assert service.statuses[status or 0] < 50
-    assert max(run.attempts.values()) <= 5  # the probes are of many calls, as each may be billed
+def test_an_outage_loses_nothing():
+    for status, outage_s in ((0, 30.0), (None, 2.0), (502, 2.0), (503, 30.0)):
+        service = SimulatedService(down(5.0, 5.0 + outage_s, status))
+        run = simulate(service, 600)
+        assert run.counts == {"ok": 600}
+        assert run.took_s < 600 * 0.5 / 16 + outage_s + 7
+        assert service.statuses[status or 0] < 50
+        assert max(run.attempts.values()) <= 5  # the probes are of many calls, as each may be billed
 
 
-@pytest.mark.parametrize(("status", "begin"), [(0, 0.0), (502, 30.0)])
-def test_a_service_that_is_gone_for_good_is_given_up(status, begin):
-    service = SimulatedService(down(begin, 1e9, status))
-    run = simulate(service, 1300)
-    assert begin + 50 < run.took_s < begin + 70
-    assert set(run.counts) <= {"ok", "lost"}
-    assert run.counts["lost"] == 64  # those that had begun
-    assert service.statuses[status] < 80
-    patient = simulate(
-        SimulatedService(down(0.0, 1e9, status)), 10, patience=Patience(60, 9, 9, 10, spared=True)
-    )
-    assert patient.took_s < 10
+def test_a_service_that_is_gone_for_good_is_given_up():
+    for status, begin in ((0, 0.0), (502, 30.0)):
+        service = SimulatedService(down(begin, 1e9, status))
+        run = simulate(service, 1300)
+        assert begin + 50 < run.took_s < begin + 70
+        assert set(run.counts) <= {"ok", "lost"}
+        assert run.counts["lost"] == 64  # those that had begun
+        assert service.statuses[status] < 80
+        patient = simulate(
+            SimulatedService(down(0.0, 1e9, status)), 10, patience=Patience(60, 9, 9, 10, spared=True)
+        )
+        assert patient.took_s < 10
 
 
-@pytest.mark.parametrize("status", [0, 502])
-def test_failures_at_random_lose_nothing(status):
-    service = SimulatedService(at_random(0.25, status), latency_s=0.05)
-    run = simulate(service, 1000)
-    assert run.counts == {"ok": 1000}
+def test_failures_at_random_lose_nothing():
+    for status in (0, 502):
+        service = SimulatedService(at_random(0.25, status), latency_s=0.05)
+        run = simulate(service, 1000)
+        assert run.counts == {"ok": 1000}
 
 
 @pytest.mark.parametrize("retry_after", [None, 0.2, 1.0])
