@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -126,11 +127,10 @@ def scored(right):
 @pytest.mark.slow
 def test_the_status_says_how_it_ended(study):
     root = study.root
-    scored(right=True).save(root / "good")
-    scored(right=False).save(root / "bad")
-    other = scored(right=True)
+    good, bad, other = scored(right=True), scored(right=False), scored(right=True)
     other.table["text"] += " of another day"
-    other.save(root / "other")
+    for name, report in (("good", good), ("bad", bad), ("other", other)):
+        replace(report, drawings=()).save(root / name)
     (root / "broken").mkdir()
     (root / "broken" / "record.json").write_text("{")
     pd.DataFrame({"satz": ["12", "34"], "sprache": "en"}).to_csv(root / "numbers.csv", index=False)
@@ -139,12 +139,9 @@ def test_the_status_says_how_it_ended(study):
     own = ("--column", "text=satz", "--column", "language=sprache")
     sides = (*own[:2], "--source-lang", "en", "--target-lang", "ja", "--setting", "a=", "--setting", "b=")
     commands = {
-        ("compare", "good", "good"): (0, ""),
         ("compare", "bad", "good"): (0, ""),
-        ("compare", "bad", "good", "--fail-if", "worse"): (4, ""),
         ("compare", "bad", "good", *gates): (4, "nothing can be said of speed"),
         ("compare", "good", "bad", *gates): (2, "nothing can be said of speed"),
-        ("compare", "good", "good", "--fail-if", "worse"): (0, ""),
         ("compare", "good", "other", "--fail-if", "worse"): (2, "no row is in both reports"),
         ("compare", "good", "nowhere"): (2, "holds no report"),
         ("round-trip", "texts.csv", "--voice", "nobody", "--out", "texts.csv"): (2, "names neither a page"),
@@ -212,7 +209,7 @@ def test_names_of_columns_wrap_before_texts_do(capsys, monkeypatch):
     ]
 
 
-def test_words_of_fourteen_letters_are_broken_on_no_terminal_and_longer_ones_are(capsys, monkeypatch):
+def test_words_of_fourteen_letters_are_not_broken(capsys, monkeypatch):
     table = {
         "Voice": ["fourteenletter", "internationalisation"],
         "Text": ["one two three four five six", "one"],

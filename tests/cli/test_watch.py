@@ -59,18 +59,15 @@ def test_a_change_ends_with_4_and_looking_asks_nobody(place):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
+def test_what_is_wrong_in_the_file_is_told(place):
+    for text, why in (
         ("study = [", "cannot be read"),
         ('study = "voices"\ninput = "set.csv"\n', "has no 'out'"),
         (STUDY.replace("round-trip", "weather"), "cannot be watched"),
         (STUDY + 'store = "here"\n', "store is no option of a watch"),
         (STUDY.replace("set.csv", "nowhere.csv"), "is not there"),
-    ],
-)
-def test_what_is_wrong_in_the_file_is_told(place, text, why):
-    (place / "study.toml").write_text(text)
-    done = speechlab("watch", place / "study.toml", cwd=place)
-    assert done.returncode == 2
-    assert why in done.stderr.replace("\n", " ")
+    ):
+        (place / "study.toml").write_text(text)
+        done = speechlab("watch", place / "study.toml", cwd=place)
+        assert done.returncode == 2
+        assert why in done.stderr.replace("\n", " ")

@@ -26,6 +26,7 @@ from speechlab.evaluate._listening.summary import score_sounds
 from speechlab.listening import estimate_pair_scale
 from speechlab.listening._scale import estimate_strengths
 
+NAMES = ("one", "two")
 HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202e"
 KEY = {
     "format": "speechlab listening key 1",
@@ -90,38 +91,43 @@ def test_a_file_and_its_key_become_a_tidy_table(tmp_path):
     assert table["plays"].tolist() == [2, 2, 2]
 
 
-@pytest.mark.parametrize(
-    ("data", "key", "words"),
-    [
+def test_what_is_no_answer_is_refused_in_words():
+    first, rated = answered()["answers"][0], rows_of({("ann", "a", "one"): 1})
+    for data, key, words in (
         (answered(), None, "give the key"),
         (answered(test="ffff"), KEY, "answers test ffff, and the key is that of test 0a1b"),
         (answered(format="x"), KEY, "no answers of a listening test: format"),
         (answered(answers=[{"trial": "t1"}]), KEY, r"answers\.0\.order"),
-        ({**answered(), "answers": answered()["answers"][:1] * 2}, KEY, "or twice"),
+        (answered(answers=[first] * 2), KEY, "or twice"),
         (b"no json", KEY, "Invalid JSON"),
         (5, KEY, "a int is no answers"),
         ([], KEY, "there are no answers"),
         ("nowhere", KEY, "there is no file nowhere; check the path"),
         (answered(), "nowhere.json", r"there is no file nowhere\.json; check the path"),
         ("\0", KEY, "cannot be read: embedded null"),
+        (["How natural does it sound? " * 200], KEY, "is no path"),
         (pd.DataFrame({"a": [1]}), KEY, "has no column"),
         (answered(), 5, "key is a int"),
         (answered(), {**KEY, "method": "guess"}, "key holds no key of a listening test: method"),
         (answered(), {name: value for name, value in KEY.items() if name != "format"}, "test: format"),
         (answered(answers=[], finished=None), KEY, "nobody has answered yet"),
-        (
-            {**answered(), "answers": [{**answered()["answers"][0], "order": 10**30}]},
-            KEY,
-            r"answers\.0\.order",
-        ),
-        ({**answered(), "answers": [{**answered()["answers"][0], "plays": {"s": 10**30}}]}, KEY, r"0\.plays"),
-        (rows_of({("ann", "a", "one"): 1}, "guess"), None, "a test by 'guess'; it must be one of 'mos'"),
-        (rows_of({("ann", "a", "one"): 1}).assign(score="much"), None, "what does not fit.*much"),
-    ],
-)
-def test_what_is_no_answer_is_refused_in_words(data, key, words):
-    with pytest.raises(InvalidRequestError, match=words):
-        evaluate.listening(data, key)
+        (answered(answers=[{**first, "order": 10**30}]), KEY, r"answers\.0\.order"),
+        (answered(answers=[{**first, "plays": {"s": 10**30}}]), KEY, r"0\.plays"),
+        (rated.assign(method="guess"), None, "a test by 'guess'; it must be one of 'mos'"),
+        (rated.assign(score="much"), None, "what does not fit.*much"),
+    ):
+        with pytest.raises(InvalidRequestError, match=words):
+            evaluate.listening(data, key)
+    for option in (
+        {"max_failed_checks": -1}, {"smallest": 0}, {"smallest": 4.5}, {"draws": 5}, {"draws": 1.5}, {"seed": -1},
+    ):  # fmt: skip
+        with pytest.raises(InvalidRequestError, match=next(iter(option))):
+            evaluate.listening(answered(), KEY, **option)
+    for column in ("listener", "item", "score", "session"):
+        frame = rows_of({("ann", item, "one"): 4 for item in range(3)}).astype({column: "object"})
+        frame.loc[1, column] = None
+        with pytest.raises(InvalidRequestError, match=f"row 1 of the frame of answers has no {column}"):
+            evaluate.listening(frame)
 
 
 def test_an_answer_that_was_taken_out_of_a_file_is_missed():
@@ -149,15 +155,7 @@ def test_files_as_editors_and_packers_leave_them_are_read(tmp_path):
         evaluate.listening_answers(tmp_path, KEY)
 
 
-@pytest.mark.parametrize("column", ["listener", "item", "score", "session"])
-def test_a_frame_with_a_gap_loses_no_answer_without_a_word(column):
-    frame = rows_of({("ann", item, "one"): 4 for item in range(3)}).astype({column: "object"})
-    frame.loc[1, column] = None
-    with pytest.raises(InvalidRequestError, match=f"row 1 of the frame of answers has no {column}"):
-        evaluate.listening(frame)
-
-
-def test_where_all_say_the_same_there_is_no_interval_of_no_width():
+def test_equal_answers_have_no_interval():
     report = evaluate.listening(rows_of({(n, i, "one", "two"): 1 for n in range(7) for i in range(7)}, "ab"))
     assert report.summary["low"].isna().all()
     assert report.headline()["95% interval"].isna().all()
@@ -171,53 +169,31 @@ def test_a_changed_score_or_sound_is_refused():
             evaluate.listening(data, KEY)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("max_failed_checks", -1),
-        ("smallest", 0),
-        ("smallest", 4.5),
-        ("draws", 5),
-        ("draws", 1.5),
-        ("seed", -1),
-    ],
-)
-def test_options_that_make_no_sense_are_refused(name, value):
-    with pytest.raises(InvalidRequestError, match=name):
-        evaluate.listening(answered(), KEY, **{name: value})
-
-
 def test_json_without_end_is_no_key_and_no_answer(tmp_path):
     (tmp_path / "deep.json").write_text("[" * 200_000)
     with pytest.raises(InvalidRequestError, match=r"deep\.json holds no answers"):
         evaluate.listening(tmp_path, KEY)
 
 
-@pytest.mark.parametrize("choice", ["x", "none", None, ""])
-def test_abx_is_answered_by_one_of_two(choice):
+def test_abx_is_answered_by_one_of_two():
     key = {**KEY, "method": "abx", "systems": ["one", "two"]}
     sounds = {"a": "one", "b": "two", "x": "two"}
     key["trials"] = [{"id": "t1", "role": "test", "item": "i", "sounds": sounds, "right": "b"}]
     answer = {"trial": "t1", "order": 1, "sounds": ["x", "b", "a"], "time_s": 1.0}
     table = evaluate.listening_answers(answered(answers=[{**answer, "choice": "b"}]), key)
-    assert table[["system", "other", "choice", "score", "position"]].values.tolist() == [
-        ["one", "two", "two", 1.0, 1]
-    ]
-    with pytest.raises(InvalidRequestError, match="none of its sounds"):
-        evaluate.listening_answers(answered(answers=[{**answer, "choice": choice}]), key)
+    found = table[["system", "other", "choice", "score", "position"]].values.tolist()
+    assert found == [["one", "two", "two", 1.0, 1]]
+    for choice in ("x", "none", None, ""):
+        with pytest.raises(InvalidRequestError, match="none of its sounds"):
+            evaluate.listening_answers(answered(answers=[{**answer, "choice": choice}]), key)
 
 
 # -- screening
 
 
 def test_the_report_says_who_was_excluded_and_why():
-    files = [
-        answered("ann"),
-        answered("ann"),
-        answered("ann", started="2026-02-01"),
-        answered("bob", check=5),
-        answered("cid", finished=None),
-    ]
+    twice = [answered("ann"), answered("ann"), answered("ann", started="2026-02-01")]
+    files = [*twice, answered("bob", check=5), answered("cid", finished=None)]
     report = evaluate.listening(files, KEY, draws=200)
     told = "\n".join(map(str, report.findings))
     assert "given twice and count once: 'ann'" in told
@@ -245,36 +221,30 @@ def test_a_listener_who_finished_in_a_second_file_has_finished():
 
 
 def test_agreement_is_of_the_answers_that_count():
-    scores = {
-        (listener, item, "one"): 1 + (item + listener // 3) % 5 for listener in range(4) for item in range(8)
-    }
+    scores = {(who, item, "one"): 1 + (item + who // 3) % 5 for who in range(4) for item in range(8)}
     once = rows_of(scores)
     later = rows_of({("0", item, "one"): 5 - item % 5 for item in range(8)}, session="t")
     found = [
-        evaluate.listening(frames, draws=200)
-        .tables["listeners"]
-        .set_index("listener")["agreement"]
-        .sort_index()
+        evaluate.listening(frames, draws=200).tables["listeners"].set_index("listener")["agreement"].to_dict()
         for frames in ([once], [later, once])
     ]
-    assert found[0].round(6).tolist() == found[1].round(6).tolist()
+    assert found[0] == pytest.approx(found[1])
 
 
 def mushra(listener, reference, middle, items=20):
-    return pd.concat(
-        [
-            rows_of({(listener, item, "codec"): 60 for item in range(items)}, "mushra"),
-            rows_of(
-                {(listener, item, "reference"): reference(item) for item in range(items)},
-                "mushra",
-                "reference",
-            ),
-            rows_of({(listener, item, "anchor 3.5 kHz"): 20 for item in range(items)}, "mushra", "anchor"),
-            rows_of(
-                {(listener, item, "anchor 7 kHz"): middle(item) for item in range(items)}, "mushra", "anchor"
-            ),
-        ]
-    )
+    scores = {
+        "codec": lambda _: 60,
+        "reference": reference,
+        "anchor 3.5 kHz": lambda _: 20,
+        "anchor 7 kHz": middle,
+    }
+    parts = [
+        rows_of({(listener, item, system): score(item) for item in range(items)}, "mushra", role)
+        for (system, score), role in zip(
+            scores.items(), ("test", "reference", "anchor", "anchor"), strict=True
+        )
+    ]
+    return pd.concat(parts)
 
 
 def test_mushra_listeners_are_screened_by_the_recommendation():
@@ -302,40 +272,24 @@ def test_mushra_listeners_are_screened_by_the_recommendation():
 
 def test_agreement_is_krippendorff_s():
     """Source: K. Krippendorff, Computing Krippendorff's alpha-reliability (2011), part C: 0.743, 0.815, 0.849."""
-    star = math.nan
-    rated = np.array(
-        [
-            [1, 2, 3, 3, 2, 1, 4, 1, 2, star, star, star],
-            [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, star, 3],
-            [star, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, star],
-            [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, star],
-        ]
-    )
+    rated = ("123321412***", "1233224125*3", "*3332342251*", "12332441251*")
     scores = {
-        (listener, item, "one"): value
+        (listener, item, "one"): float(value)
         for listener, row in enumerate(rated)
         for item, value in enumerate(row)
-        if value == value
+        if value != "*"
     }
-    found = {}
-    for method in ("mos", "mushra"):
-        found[method] = evaluate.listening(rows_of(scores, method), draws=100).record["agreement"]
     pairs = {(*names, "two"): value for names, value in scores.items()}
-    found["ab"] = evaluate.listening(rows_of(pairs, "ab"), draws=100).record["agreement"]
-    assert {name: round(value, 3) for name, value in found.items()} == {
-        "mos": 0.815,
-        "mushra": 0.849,
-        "ab": 0.743,
-    }
+    for method, values, alpha in (("mos", scores, 0.815), ("mushra", scores, 0.849), ("ab", pairs, 0.743)):
+        found = evaluate.listening(rows_of(values, method), draws=100).record["agreement"]
+        assert round(found, 3) == alpha, method
 
 
 def test_a_difference_of_listeners_alone_is_student_s_paired_t():
-    differences = [0.5, 1.0, -0.25, 0.75, 0.5, 0.0, 1.25, 0.25]
-    scores = {}
-    for listener, difference in enumerate(differences):
-        for item in range(8):
-            scores[listener, item, "one"] = 3 + difference
-            scores[listener, item, "two"] = 3
+    by = dict(enumerate([0.5, 1.0, -0.25, 0.75, 0.5, 0.0, 1.25, 0.25]))
+    scores = {
+        (who, item, name): 3 + by[who] * (name == "one") for who in by for item in range(8) for name in NAMES
+    }
     (pair,) = evaluate.listening(rows_of(scores), draws=100).differences.to_dict("records")
     assert pair["difference"] == pytest.approx(0.5)
     assert pair["p"] == pytest.approx(0.02546, abs=2e-5)  # t = 2.8284 with 7 degrees of freedom
@@ -418,17 +372,11 @@ def compared(values):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("listeners", "items", "spread"),
-    [
-        (8, 8, (0.5, 0.5, 1)),
-        (20, 8, (0.5, 0, 1)),
-        (8, 20, (0.3, 1, 1)),
-        (16, 12, (0, 0, 1)),
-        (6, 6, (1, 0, 1)),
-    ],
+    [(8, 8, (0.5, 0.5, 1)), (8, 20, (0.3, 1, 1)), (6, 6, (1, 0, 1))],
 )
 def test_at_most_six_in_a_hundred_find_what_is_not_there(listeners, items, spread):
     rng = np.random.default_rng(7)
-    values = np.sign(simulated(rng, 3_000, listeners, items, spread))  # zeros are no preference
+    values = np.sign(simulated(rng, 2_000, listeners, items, spread))  # zeros are no preference
     found = list(compared(values))
     assert np.mean([one.p < 0.05 for one in found]) <= 0.06
     assert np.mean([not one.low <= 0 <= one.high for one in found]) <= 0.06
@@ -458,15 +406,14 @@ def test_what_a_test_can_find_it_finds_in_eight_of_ten():
     assert 0.76 < np.mean([one.p < 0.05 for one in found]) < 0.88
 
 
-@pytest.mark.parametrize("above", [0.1, 0.15, 0.25, 0.5])
-def test_the_advice_for_abx_is_that_of_the_exact_test(above):
+def test_the_advice_for_abx_is_that_of_the_exact_test():
     rng = np.random.default_rng(2)
-    asked = count_answers_for_excess(above)
-    chances = {right: compute_binomial_p(right, asked) for right in range(asked + 1)}
-    found = np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5 + above, 4_000)])
-    assert 0.78 < found < 0.86 or above == 0.5
-    guessed = np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5, 4_000)])
-    assert guessed < 0.06
+    for above in (0.1, 0.15, 0.25, 0.5):
+        asked = count_answers_for_excess(above)
+        chances = {right: compute_binomial_p(right, asked) for right in range(asked + 1)}
+        found = np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5 + above, 4_000)])
+        assert 0.78 < found < 0.86 or above == 0.5
+        assert np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5, 4_000)]) < 0.06
 
 
 def test_no_number_of_listeners_makes_up_for_too_few_items():
@@ -483,8 +430,8 @@ def test_no_number_of_listeners_makes_up_for_too_few_items():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("spread", [(0.5, 0.4, 0.8), (0.7, 0, 0.6), (0, 0.7, 0.6), (0.3, 0.3, 1)])
-def test_intervals_cover_the_truth_though_listeners_and_items_vary(spread):
+@pytest.mark.parametrize("spread", [(0.7, 0, 0.6), (0.3, 0.3, 1)])
+def test_intervals_cover_the_truth(spread):
     rng = np.random.default_rng(11)
     listener, item = (place.ravel() for place in np.indices((10, 12)))
     drawn = simulated(rng, 1_000, 10, 12, spread)
@@ -512,19 +459,17 @@ def clear_difference(method="mos", **more):
 
 def test_the_headline_is_written_out_for_people():
     shown = evaluate.listening(clear_difference(), draws=100).headline()
-    assert list(shown) == [
-        *("system", "mean opinion score", "95% interval", "median", "answers", "listeners", "items"),
-        "better than",
-    ]
+    heads = "system,mean opinion score,95% interval,median,answers,listeners,items,better than"
+    assert ",".join(shown) == heads
     assert shown["system"].tolist() == ["high", "same", "low"]
     assert shown["mean opinion score"].tolist() == ["4.25", "4.25", "3.25"]
     assert shown["better than"].fillna("").tolist() == ["low", "low", ""]
-    asked = {(n, item, "one", "two"): n < 7 for n in range(8) for item in range(6)}
+    asked = {(n, item, *NAMES): n < 7 for n in range(8) for item in range(6)}
     report = evaluate.listening(rows_of(asked, "abx"), draws=100)
     (line,) = report.headline().to_dict("records")
     assert (line["pair"], line["share right"], line["p (Holm)"]) == ("one or two", "0.88", "< 0.001")
     assert "| one or two | 0.88 |" in report.to_markdown()
-    preferred = {(n, item, "one", "two"): -1 for n in range(8) for item in range(8)}
+    preferred = {(n, item, *NAMES): -1 for n in range(8) for item in range(8)}
     report = evaluate.listening(rows_of(preferred, "ab"), draws=100)
     assert report.headline()["better than"].fillna("").tolist() == ["one", ""]
     one = evaluate.listening(clear_difference()[lambda rows: rows["system"] == "low"], draws=100)
@@ -543,42 +488,37 @@ def test_the_record_says_what_was_asked_and_how_it_was_judged(tmp_path):
     assert again.headline().equals(report.headline())
 
 
-def test_two_listening_tests_are_not_compared_and_the_words_say_why():
+def test_listening_tests_are_not_compared():
     report = evaluate.listening(clear_difference(), draws=100)
-    with pytest.raises(
-        InvalidRequestError, match=r"ratings depend on the other sounds of a test.*one ListeningTest"
-    ):
+    told = r"ratings depend on the other sounds of a test.*one ListeningTest"
+    with pytest.raises(InvalidRequestError, match=told):
         report.compare(report)
 
 
 @pytest.mark.slow
 def test_the_report_draws_shows_and_saves_itself(tmp_path):
     rng = np.random.default_rng(5)
-    scores = {
-        (HOSTILE if listener == 0 else f"l{listener}", item, system): int(rng.integers(1, 6))
-        for listener in range(7)
-        for item in range(6)
-        for system in ("_one", HOSTILE)
-    }
-    report = evaluate.listening(rows_of(scores), draws=200, title="Voices")
-    page = report.to_html()
+    listeners = [HOSTILE, *(f"l{n}" for n in range(1, 7))]
+    cells = [(who, item, system) for who in listeners for item in range(6) for system in ("_one", HOSTILE)]
+    rated = {names: int(rng.integers(1, 6)) for names in cells}
+    report = evaluate.listening(rows_of(rated), draws=200, title="Voices")
+    folder = report.save(tmp_path / "out")
+    page = (folder / "report.html").read_text("utf-8")
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page
     assert "Nobody was excluded" in page
     assert "Krippendorff" in page
     assert "The pigeonhole bootstrap" in str(report.methods())
     assert "translations" not in str(report.methods())  # the column "test" names the listening test
-    assert list(report.figures()) == ["Systems and listeners"]
-    folder = report.save(tmp_path / "out")
     assert pd.read_csv(folder / "results.csv")["score"].tolist() == report.table["score"].tolist()
-    figure = report.plot()
+    figure = report.plot("Systems and listeners")
     (axes,), (legend,) = figure.axes, figure.legends
     assert {text.get_text() for text in legend.get_texts()} == {"_one", HOSTILE}
     assert axes.get_yticklabels()[0].get_text() == "all listeners"
     assert len(axes.get_yticklabels()) == 8
 
 
-def test_a_page_plays_the_recordings_beside_their_scores_and_proves_itself(tmp_path):
+def test_a_page_plays_the_recordings_beside_their_scores(tmp_path):
     clips = {
         name: AudioClip(np.full(800, level, np.float32), 8_000) for name, level in (("a", 0.1), ("b", 0.2))
     }
@@ -587,18 +527,12 @@ def test_a_page_plays_the_recordings_beside_their_scores_and_proves_itself(tmp_p
     rated = {
         (f"l{n}", item, name): 3 + (name == "b") * int(item[-1]) for n in range(6) for item, name, _ in cells
     }
-    rows = rows_of(rated)
-    assert score_sounds(rows, "mos", sounds)["score"].tolist() == [3, 3, 3, 4]
-    rows = rows_of(
-        {(f"l{n}", f"item {item}", "a"): -item for n in range(6) for item in range(2)}, "ab", other="b"
-    )
+    assert score_sounds(rows_of(rated), "mos", sounds)["score"].tolist() == [3, 3, 3, 4]
+    pairs = {(f"l{n}", f"item {item}", "a", "b"): -item for n in range(6) for item in range(2)}
+    rows = rows_of(pairs, "ab")
     report = evaluate.listening(rows, draws=100, sounds=sounds)
-    assert report.tables["sounds"][["score", "answers"]].to_numpy().tolist() == [
-        [0.5, 6],
-        [0.5, 6],
-        [0, 6],
-        [1, 6],
-    ]
+    assert report.tables["sounds"]["score"].tolist() == [0.5, 0.5, 0, 1]
+    assert report.tables["sounds"]["answers"].tolist() == [6] * 4
     folder = report.save(tmp_path / "study")
     page = folder / "report.html"
     assert "Hear them below." in page.read_text(encoding="utf-8")
@@ -657,11 +591,6 @@ def test_a_scale_that_the_answers_do_not_determine_is_missing():
     assert estimate_strengths(np.array([[0.0, 2.0], [2.0, 0.0]])).tolist() == [0.0, 0.0]
 
 
-def test_answers_without_a_preference_are_half_an_answer_for_each():
+def test_no_preference_is_half_an_answer_for_each():
     neither = choices(TRUTH).assign(score=0.0)
     assert estimate_pair_scale(neither, draws=100)["strength"].abs().max() < 1e-9
-
-
-def test_a_text_in_place_of_a_path_is_refused_in_words():
-    with pytest.raises(InvalidRequestError, match="is no path"):
-        evaluate.listening(["How natural does it sound? " * 200])

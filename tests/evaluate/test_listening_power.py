@@ -19,19 +19,9 @@ def key_of(method="mos", items=ITEMS, systems=SYSTEMS):
     ]
     check = {"id": "c1", "role": "check", "item": "i0", "sounds": {"c2": "noise"}}
     practice = {"id": "p1", "role": "training", "item": "i0", "sounds": {"p2": "good"}}
-    head = {
-        "format": "speechlab listening key 1",
-        "test": "0a",
-        "title": "Voices",
-        "question": "How natural?",
-    }
-    return {
-        **head,
-        "method": method,
-        "seed": 1,
-        "systems": list(systems),
-        "trials": [practice, *trials, check],
-    }
+    key = {"format": "speechlab listening key 1", "test": "0a", "title": "Voices", "question": "How natural?"}
+    key |= {"method": method, "seed": 1, "systems": list(systems)}
+    return {**key, "trials": [practice, *trials, check]}
 
 
 def simulate(scores, *, listeners, seed=0, items=ITEMS, listener_sd=0.4, item_sd=0.4, answer_sd=0.7):
@@ -48,15 +38,8 @@ def simulate(scores, *, listeners, seed=0, items=ITEMS, listener_sd=0.4, item_sd
             if trial["role"] == "test":
                 exact = scores[system] + bias[system] + of_item[trial["item"], system]
                 score = int(np.clip(np.rint(exact + random.normal(0, answer_sd)), 1, 5))
-            answers.append(
-                {
-                    "trial": trial["id"],
-                    "order": order,
-                    "sounds": [name],
-                    "scores": {name: score},
-                    "time_s": 1.0,
-                }
-            )
+            answer = {"trial": trial["id"], "order": order, "sounds": [name], "scores": {name: score}}
+            answers.append({**answer, "time_s": 1.0})
         head = {
             "format": "speechlab listening answers 1",
             "test": key["test"],
@@ -87,7 +70,7 @@ def test_people_among_simulated_listeners_are_told_apart():
 
 
 @pytest.mark.slow
-def test_power_grows_with_listeners_and_is_that_of_the_whole_analysis():
+def test_listening_power_is_that_of_the_analysis():
     scores = {"good": 3.5, "bad": 3.0}
     options = {"listener_sd": 0.6, "item_sd": 0.1, "answer_sd": 0.6}
     power = evaluate.listening_power(key_of(), scores, listeners=(6, 12, 24), tests=60, **options)
@@ -99,9 +82,9 @@ def test_power_grows_with_listeners_and_is_that_of_the_whole_analysis():
             simulate(scores, listeners=12, seed=seed, **options), key_of(), draws=100
         ).differences["verdict"][0]
         == "better"
-        for seed in range(16, 32)
+        for seed in range(16, 24)
     ]
-    assert np.mean(found) == pytest.approx(power["found"].iloc[1], abs=0.25)
+    assert np.mean(found) == pytest.approx(power["found"].iloc[1], abs=0.35)
 
 
 @pytest.mark.slow
@@ -114,9 +97,8 @@ def test_where_systems_are_alike_few_tests_find_a_difference():
     )  # the same draws, and the wrong system found better is no find
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
+def test_what_makes_no_sense_is_refused_in_words():
+    for changes, words in (
         ({"scores": {"good": 4}}, "give one for each"),
         ({"scores": {"good": 4, "bad": 6}}, "for 'bad' a number from 1 to 5"),
         ({"scores": [4, 3]}, "a mapping of systems"),
@@ -125,9 +107,7 @@ def test_where_systems_are_alike_few_tests_find_a_difference():
         ({"listeners": 0}, "a whole number from"),
         ({"answer_sd": -1}, "a number from 0 to 4"),
         ({"seed": 1.5}, "a whole number from 0 on"),
-    ],
-)
-def test_what_makes_no_sense_is_refused_in_words(changes, words):
-    options = {"key": key_of(), "scores": {"good": 4, "bad": 3}, "listeners": 8, **changes}
-    with pytest.raises(InvalidRequestError, match=words):
-        evaluate.listening_power(options.pop("key"), options.pop("scores"), **options)
+    ):
+        options = {"key": key_of(), "scores": {"good": 4, "bad": 3}, "listeners": 8, **changes}
+        with pytest.raises(InvalidRequestError, match=words):
+            evaluate.listening_power(options.pop("key"), options.pop("scores"), **options)

@@ -71,13 +71,8 @@ NAMES = {str(UUID(int=number)): name for number, name in enumerate(("early", "la
 
 def voices():
     facts = {**VOICE, "language": "English", "sample_rates": [RATE]}
-    return reply(
-        body={
-            "voices": [
-                {**facts, "id": voice, "description": f"A voice ({name})"} for voice, name in NAMES.items()
-            ]
-        }
-    )
+    named = [{**facts, "id": voice, "description": f"A voice ({name})"} for voice, name in NAMES.items()]
+    return reply(body={"voices": named})
 
 
 def speaking(speaks):
@@ -134,9 +129,13 @@ def test_silence_is_never_audible(server):
     data = sound(np.zeros(RATE // 10)).encode("pcm")
     server.script(speaking(lambda *_: chunked(data, content_type=f"audio/pcm; rate={RATE}")))
     with Client(server.base_url) as lab:
-        calls = evaluate.latency(lab, "One.", "plain", ways="stream")
-    assert calls["first_audible_s"].isna().all()
-    assert calls["first_byte_s"].notna().all()
+        (call,) = evaluate.latency(lab, "One.", "plain", ways="stream").to_dict("records")
+    assert pd.isna(call["first_audible_s"])
+    assert call["first_byte_s"] > 0
+    quiet = np.zeros(RATE // 2)
+    assert leading_silence_s(np.concatenate([quiet, tone(0.5)]), RATE) == pytest.approx(0.5, abs=0.01)
+    assert leading_silence_s(tone(0.5), RATE) == 0
+    assert leading_silence_s(quiet, RATE) == leading_silence_s([], RATE) == np.inf
 
 
 @pytest.mark.slow
@@ -165,7 +164,7 @@ def test_a_refused_call_is_waited_out_and_slows_no_other(server, tmp_path, no_wa
 
 
 @pytest.mark.slow
-def test_failed_calls_are_a_note_and_a_long_refusal_is_a_failure(server, tmp_path, no_waiting):
+def test_failed_calls_are_a_note_and_long_refusals_fail(server, tmp_path, no_waiting):
     clip = sound(tone(0.5)).encode("wav")
 
     def speaks(voice, number):
@@ -182,8 +181,6 @@ def test_failed_calls_are_a_note_and_a_long_refusal_is_a_failure(server, tmp_pat
     assert "tomorrow" in note
     assert report.summary["timed_calls"].sum() == 9
     assert not no_waiting
-    again = evaluate.Report.load(report.save(tmp_path / "out"))
-    assert again.notes == report.notes
 
 
 def test_calls_at_the_same_time_are_counted_by_their_number(server):
@@ -199,7 +196,7 @@ def test_calls_at_the_same_time_are_counted_by_their_number(server):
 
 
 @pytest.mark.slow
-def test_a_study_times_voices_under_load_and_compares_them_at_the_same_load(server, tmp_path):
+def test_a_study_compares_voices_at_the_same_load(server, tmp_path):
     """A service that is slower with each call under way; the summary has the calls made alone."""
     slower, clip = [1.0], sound(tone(0.1)).encode("wav")
 
@@ -208,53 +205,40 @@ def test_a_study_times_voices_under_load_and_compares_them_at_the_same_load(serv
 
     server.script(speaking(speaks))
     frame = pd.DataFrame({"text": [f"Number {row}." for row in range(6)], "language": "en"})
-    how = {"speed": 6, "speed_concurrency": (1, 4), "store": tmp_path / "store"}
+    how = {"speed": 6, "speed_concurrency": (1, 2), "store": tmp_path / "store"}
     stages = []
     with Client(server.base_url) as lab:
-        before = evaluate.round_trip(
-            lab,
-            frame,
-            "plain",
-            progress=lambda stage, done, total: stages.append((stage, done, total)),
-            **how,
-        )
+        before = evaluate.round_trip(lab, frame, "plain", progress=lambda *step: stages.append(step), **how)
         slower[0] = 3.0
         now = evaluate.round_trip(lab, frame, "plain", progress=False, **how)
-    assert stages[0] == (
-        "estimate: 6 texts to speak, 54 characters; up to 8 seconds of sound to recognize",
-        0,
-        0,
-    )
+    estimate = "estimate: 6 texts to speak, 54 characters; up to 8 seconds of sound to recognize"
+    assert stages[0] == (estimate, 0, 0)
     assert before.speed["error"].isna().all()
-    assert before.speed["concurrency"].value_counts().to_dict() == {1: 6, 4: 24}
+    assert before.speed["concurrency"].value_counts().to_dict() == {1: 6, 2: 12}
     assert before.summary["timed_calls"].tolist() == [6]
     alone = before.speed.query("concurrency == 1")["total_s"]
     assert before.summary["total_s"].tolist() == [alone.median()]
-    assert before.speed.query("concurrency == 4")["total_s"].median() > 1.5 * alone.median()
-    assert "Speed under load" in before.to_html()
-    assert [(stage, done, total) for stage, done, total in stages if stage == "speed"][-1] == (
-        "speed",
-        31,
-        31,
-    )
+    assert before.speed.query("concurrency == 2")["total_s"].median() > 1.5 * alone.median()
+    assert "Speed under load" in [view.title for view in before.views]
+    assert [step for step in stages if step[0] == "speed"][-1] == ("speed", 19, 19)
     changes = now.compare(before).differences
     changes = changes[changes["unit"] == "ratio"]
-    assert set(changes["group"].str.partition("en")[2]) == {"", ", 4 at once"}
+    assert set(changes["group"].str.partition("en")[2]) == {"", ", 2 at once"}
     assert set(changes.loc[changes["measure"] == "time to the end", "n"]) == {6}
 
 
-@pytest.mark.parametrize("given", [0, [], [1, 0], 257, "many", True, 1.5])
-def test_a_concurrency_that_makes_no_sense_is_refused(given):
-    with pytest.raises(InvalidRequestError) as caught:
-        evaluate.latency(None, "One.", "plain", concurrency=given)
-    assert caught.value.parameter == "concurrency"
+def test_a_concurrency_that_makes_no_sense_is_refused():
+    for given in (0, [], [1, 0], 257, "many", True, 1.5):
+        with pytest.raises(InvalidRequestError) as caught:
+            evaluate.latency(None, "One.", "plain", concurrency=given)
+        assert caught.value.parameter == "concurrency", given
 
 
 @pytest.mark.parametrize(("share", "least"), [(0.5, 6), (0.95, 72), (0.99, 368)])
-def test_a_quantile_has_an_interval_from_enough_calls_that_covers_it(share, least):
+def test_intervals_of_quantiles_cover_them(share, least):
     assert estimate_quantile(np.arange(least - 1.0), share) is None
     assert estimate_quantile(np.arange(float(least)), share) is not None
-    rng, draws = np.random.default_rng(0), 2_000
+    rng, draws = np.random.default_rng(0), 1_000
     truth = -np.log(1 - share)
     ends = [estimate_quantile(rng.exponential(size=least + 20), share) for _ in range(draws)]
     assert sum(low <= truth <= high for _, low, high in ends) >= 0.94 * draws
@@ -272,10 +256,3 @@ def test_the_summary_has_quantiles_only_of_enough_calls():
         assert low <= value <= high
     assert "total_s_p99" not in found.columns
     assert found.loc["b"].filter(like="_p").isna().all()
-
-
-def test_the_silence_before_a_sound():
-    quiet = np.zeros(RATE // 2)
-    assert leading_silence_s(np.concatenate([quiet, tone(0.5)]), RATE) == pytest.approx(0.5, abs=0.01)
-    assert leading_silence_s(tone(0.5), RATE) == 0
-    assert leading_silence_s(quiet, RATE) == leading_silence_s([], RATE) == np.inf

@@ -55,7 +55,7 @@ def test_alarms_wait_for_the_evidence_of_all_series_together(doubled):
     assert "Ville" in watch.methods().text
 
 
-def test_the_first_run_and_the_newest_stand_below_each_other_those_first_that_changed_most(doubled):
+def test_rows_of_the_first_and_newest_run_stand_together(doubled):
     rows = evaluate.watch(doubled).table
     assert rows["run"].tolist() == ["first", "newest"] * 60
     assert rows["text"].iloc[::2].tolist() == rows["text"].iloc[1::2].tolist()

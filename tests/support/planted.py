@@ -8,26 +8,8 @@ import pandas as pd
 
 from speechlab import evaluate
 
-WORDS = [
-    "the",
-    "old",
-    "brown",
-    "dog",
-    "runs",
-    "over",
-    "green",
-    "hills",
-    "while",
-    "small",
-    "birds",
-    "sing",
-    "near",
-    "quiet",
-    "rivers",
-    "under",
-    "tall",
-    "trees",
-]
+WORDS = ["the", "old", "brown", "dog", "runs", "over", "green", "hills", "while", "small", "birds", "sing"]
+WORDS += ["near", "quiet", "rivers", "under", "tall", "trees"]
 
 
 def plant(count, **systems):
