@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import io
 import math
 import pickle
-import re
 import subprocess
 import sys
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from speechlab import audio
 from speechlab.audio import AudioClip, build_sound_preview, compute_peaks, concatenate, decode, draw_waveform
-from speechlab.errors import AudioDecodeError, AudioError, UnsupportedAudioError
+from support.texts import check_refusals
 
 RATE = 24_000
 
@@ -69,25 +71,10 @@ def test_samples_become_float32_in_one():
         assert clip.samples.tolist() == pytest.approx(expected)
 
 
-def test_what_is_no_sound_is_refused_with_a_remedy():
-    for samples, rate, said in (
-        ([1, 2], RATE, "dtype int64, which does not set their full scale; give floats in [-1, 1], or int16"),
-        (np.zeros(3, complex), RATE, "dtype complex128"),
-        (["a"], RATE, "dtype <U1"),
-        (np.zeros((2, 2, 2)), RATE, "shape (2, 2, 2); give (frames,)"),
-        (np.float32(0), RATE, "shape ()"),
-        (np.zeros((2, 24_000)), RATE, "transpose them"),
-        (np.zeros((2, 0)), RATE, "1 to 64 channels"),
-        ([0.0, np.nan, np.inf], RATE, "2 of 3 samples are not finite"),
-        ([1e300], RATE, "not finite"),
-        ([0.0, 32767.0], RATE, "divide by full scale"),
-        ([0.0], 24_000.5, "sample_rate is 24000.5; it has to be a whole number of Hz"),
-        ([0.0], 0, "sample_rate is 0"),
-        ([0.0], True, "sample_rate is True"),
-        ([0.0], 10**7, "from 1000 to 384000"),
-    ):
-        with pytest.raises(AudioError, match=re.escape(said)):
-            AudioClip(samples, rate)
+def test_refusals_of_sounds():
+    check_refusals(
+        Path(__file__).with_name("refusals.md"), "clips", audio=audio, AudioClip=AudioClip, io=io, np=np
+    )
 
 
 def test_numbers_about_a_clip():
@@ -113,13 +100,6 @@ def test_channels_without_anything_in_common_are_averaged():
         assert AudioClip(samples, RATE).to_mono() == AudioClip(samples.mean(axis=1, dtype=np.float32), RATE)
 
 
-def test_pcm_that_ends_within_a_frame_is_damaged():
-    with pytest.raises(AudioDecodeError, match="7 bytes are not whole frames of 2 x 16 bits"):
-        AudioClip.from_pcm(bytes(7), RATE, 2)
-    with pytest.raises(AudioError, match="channels is 0"):
-        AudioClip.from_pcm(b"", RATE, 0)
-
-
 @given(st.floats(0, 3), st.floats(0, 3))
 def test_crops_side_by_side_are_the_whole(a, b):
     first, second = sorted((a, b))
@@ -128,18 +108,9 @@ def test_crops_side_by_side_are_the_whole(a, b):
     assert concatenate(parts) == clip
 
 
-def test_crops_out_of_order_are_refused():
-    for span in ((-1, 1), (1, 0.5), (math.nan, 1), (0, math.nan)):
-        with pytest.raises(AudioError, match="0 <= start_s <= end_s"):
-            AudioClip(tone(), RATE).crop(*span)
-
-
 def test_joining_with_a_gap():
     clip = AudioClip([0.5, 0.5], 1_000)
     assert AudioClip.concatenate([clip, clip], gap_s=0.002).samples.tolist() == [0.5, 0.5, 0, 0, 0.5, 0.5]
-    for clips in ([], [clip, AudioClip([0.5], 2_000)], [clip, AudioClip([[0.1, 0.1]], 1_000)]):
-        with pytest.raises(AudioError):
-            concatenate(clips)
 
 
 def test_saving_by_suffix_and_reading_back(tmp_path):
@@ -161,12 +132,6 @@ def test_saving_leaves_the_old_file_when_it_fails(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["a.wav"]
 
 
-def test_unknown_suffixes_are_refused(tmp_path):
-    for name, said in (("a", "has no suffix"), ("a.txt", "'txt' is not an audio format")):
-        with pytest.raises(UnsupportedAudioError, match=said):
-            AudioClip(tone(), RATE).save(tmp_path / name)
-
-
 @given(st.integers(0, 50), st.integers(1, 80))
 def test_peaks_bound_every_sample(frames, n):
     samples = np.random.default_rng(frames).uniform(-1, 1, frames)
@@ -185,8 +150,6 @@ def test_draw_waveform_is_transparent_and_of_its_size():
     assert alpha[0].max() == 0
     assert alpha[20].min() == 255
     assert len(draw_waveform(np.random.default_rng(0).uniform(-1, 1, RATE * 60))) < 40_000
-    with pytest.raises(AudioError, match="pixels"):
-        draw_waveform(tone(), width=100_000)
 
 
 def test_a_clip_has_a_picture_for_hosts_without_html():

@@ -167,13 +167,6 @@ def test_rates_are_limited():
         decode(FILES["mp3"], DecodeLimits(min_sample_rate=8_000, max_sample_rate=16_000))
 
 
-def test_limits_that_make_no_sense_are_refused():
-    wrong = {"max_seconds": 0, "max_decoded_bytes": -1, "max_channels": 0, "min_sample_rate": 5}
-    for limits in ({"max_seconds": np.nan}, *({name: value} for name, value in wrong.items())):
-        with pytest.raises(AudioError):
-            DecodeLimits(**limits)
-
-
 def test_other_kinds_of_wav_are_read():
     for subtype in ("PCM_U8", "PCM_24", "PCM_32", "FLOAT", "DOUBLE", "ULAW", "ALAW", "IMA_ADPCM"):
         buffer = BytesIO()

@@ -26,7 +26,7 @@ from speechlab.audio import (
     encode_blocks,
     resample,
 )
-from speechlab.errors import AudioError, UnsupportedAudioError
+from speechlab.errors import AudioError
 
 integers = hnp.arrays(np.int16, st.integers(1, 3_000))
 channels = st.sampled_from([1, 2])
@@ -63,21 +63,6 @@ def test_empty_clips_are_empty_files():
     for name in ("wav", "flac", "ogg", "pcm"):
         data = AudioClip(np.zeros(0), 24_000).encode(name)
         assert (data == b"") if name == "pcm" else (decode(data).frames == 0)
-
-
-def test_what_a_format_lacks_is_refused_with_a_remedy():
-    with pytest.raises(
-        UnsupportedAudioError, match="MP3 does not exist at 96000 Hz; resample to one of: 8000"
-    ):
-        encode(tone(), "mp3", 96_000)
-    with pytest.raises(UnsupportedAudioError, match="cannot be empty"):
-        encode(np.zeros(0), "mp3", 24_000)
-    with pytest.raises(UnsupportedAudioError, match="at most 2 channels, not 3"):
-        encode(np.zeros((10, 3)), "ogg", 24_000)
-    with pytest.raises(UnsupportedAudioError, match="choose one of: mp3, wav, ogg, pcm, flac"):
-        encode(tone(), "aac", 24_000)
-    with pytest.raises(AudioError, match="give sample_rate"):
-        encode(tone(), "wav")
 
 
 def test_a_clip_is_resampled_to_the_rate_that_is_asked_for():
@@ -171,19 +156,12 @@ def test_half_an_ogg_stream_can_be_heard():
     assert 0.5 < decode(b"".join(parts[:6])).duration_s < 1.3
 
 
-def test_flac_does_not_stream():
-    assert sorted(STREAMABLE_FORMATS) == ["mp3", "ogg", "pcm", "wav"]
-    with pytest.raises(UnsupportedAudioError, match="flac cannot be streamed, only written as a whole"):
-        build_stream_encoder("flac")
-
-
 def test_streams_says_what_the_encoder_will_do():
     assert all(can_stream(name) for name in ("pcm", "wav", "mp3", "ogg"))
     assert not can_stream("flac")
     assert can_stream("ogg", 22_050)
     assert not can_stream("mp3", 96_000)
-    with pytest.raises(UnsupportedAudioError, match="mp3 does not exist at 96000 Hz"):
-        build_stream_encoder("mp3", 96_000)
+    assert sorted(STREAMABLE_FORMATS) == ["mp3", "ogg", "pcm", "wav"]
 
 
 def test_an_encoder_is_closed_once_and_takes_nothing_afterwards():
@@ -195,13 +173,6 @@ def test_an_encoder_is_closed_once_and_takes_nothing_afterwards():
     assert encoder.closed
     with pytest.raises(AudioError, match="the encoder is closed"):
         encoder.write(tone(0.1))
-
-
-def test_an_encoder_refuses_samples_that_do_not_fit():
-    with pytest.raises(AudioError, match="samples have 2 channels; this stream has 1"):
-        build_stream_encoder("pcm").write(np.zeros((5, 2)))
-    with pytest.raises(AudioError, match="channels is 3"):
-        build_stream_encoder("pcm", 24_000, 3)
 
 
 @given(st.sampled_from([(24_000, 16_000), (8_000, 24_000), (44_100, 48_000), (16_000, 16_000)]), st.data())
@@ -221,12 +192,9 @@ def test_resampling_in_pieces_is_resampling_at_once(rates, data):
         stream.write(samples)
 
 
-def test_resampling_keeps_the_tone_and_refuses_odd_rates():
+def test_resampling_keeps_the_tone():
     spectrum = np.abs(np.fft.rfft(resample(tone(1.0), 24_000, 16_000)))
     assert spectrum.argmax() == 440
-    for rate in (0, -1, 24_000.5, True, "24000", None):
-        with pytest.raises(AudioError, match="to_hz is"):
-            resample(tone(), 24_000, rate)
 
 
 def test_blocks_make_the_file_of_the_whole():

@@ -11,7 +11,7 @@ import pytest
 
 import speechlab as sl
 from speechlab.audio import cut_at_silences, measure_length_s, to_clip, unify_recording
-from speechlab.errors import AudioError, InvalidRequestError
+from speechlab.errors import AudioError
 
 RATE = 8_000
 CLIP = sl.AudioClip((0.4 * np.sin(np.arange(RATE))).astype(np.float32), RATE)
@@ -105,17 +105,6 @@ def test_channels_of_tensors_and_data_sets_come_first():
     for form in ({"array": stereo, "sampling_rate": RATE}, (Tensor(stereo), RATE)):
         assert unify_recording(form).channels == 2
     assert unify_recording((Tensor(stereo.T), RATE)).channels == 2
-
-
-def test_what_is_no_recording_is_refused_with_the_forms():
-    for value in (5, CLIP.samples, {"text": "a"}, {"path": 5}, (1, 2, 3), {"array": CLIP.samples}):
-        with pytest.raises(AudioError, match=r"is no recording; give a path, bytes, .*\(samples, rate\)"):
-            to_clip(value)
-
-
-def test_a_file_in_text_mode_is_refused():
-    with pytest.raises(InvalidRequestError, match="open in text mode"):
-        to_clip(io.StringIO("a"))
 
 
 def test_a_cell_without_a_recording_is_empty(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -14,17 +15,15 @@ from speechlab.client import AsyncClient
 from speechlab.errors import InvalidRequestError
 from support.arguments import list_accepted
 from support.cells import cells
+from support.texts import check_texts, list_calls
 
+REFUSALS = Path(__file__).with_name("refusals.md")
 PLANS = {
     "synthesize": batch.plan_synthesis,
     "transcribe": batch.plan_transcription,
     "translate": batch.plan_translation,
 }
-WHOLE = {
-    "synthesize": batch.synthesize,
-    "transcribe": batch.transcribe,
-    "translate": batch.translate,
-}
+WHOLE = {"synthesize": batch.synthesize, "transcribe": batch.transcribe, "translate": batch.translate}
 NEEDED = {"translate": {"source_lang": "en", "target_lang": "ja"}}
 FRAME = pd.DataFrame({"text": ["a"], "audio": [b"x"], "voice": ["v"]})
 
@@ -203,44 +202,16 @@ def test_types_and_signatures_say_the_same(operation):
 
 
 @pytest.mark.slow
-def test_what_is_wrong_with_a_call_is_a_few_lines_in_a_cell(reverser, translator, store, tmp_path):
+def test_refusals_are_a_few_lines_in_a_cell(reverser, translator, store, tmp_path):
     other = AsyncClient(translator.base_url)
-    pair = "source_lang='en', target_lang='ja'"
-    wrong = {
-        f"batch.translate(frame, lab, {pair}, contxt='x')": "'contxt' is no option of translate; the options are",
-        "batch.translate(frame, lab, source_lang='en')": "translate needs target_lang: a value for all rows",
-        "batch.translate(frame, lab, source_lang='the language', target_lang='ja')": "'the language'",
-        f"batch.translate(frame, {pair})": "translate() missing 1 required positional argument: 'lab'",
-        f"batch.translate('gone.csv', lab, {pair})": "gone.csv does not exist",
-        f"batch.translate(frame, other, {pair})": "await asyncio.to_thread(sl.batch.translate, table, lab)",
-        f"batch.translate(frame, lab, {pair}, timeout=5)": "give it to the client: lab.with_options(timeout=...)",
-        f"batch.translate(frame, lab, {pair}, max_retries=5, x=1)": "max_retries=...); the options are budget",
-        f"frame.speech.translate(lab, {pair}, contxt='x')": "'contxt' is no option of translate",
-        f"frame['text'].speech.translate(lab, {pair}, store=5)": "store is 5; it must be a store",
-        f"batch.plan_translation(frame, lab, {pair}, text='txt')": "the table has no column 'txt'",
-        "batch.transcribe_long(frame, lab, audio='txt')": "the table has no column 'txt'",
-        f"batch.plan_translation(frame, lab, {pair}, rate=5)": "'rate' is no option of a plan; give it to the run",
-        f"batch.translate(lab, frame, {pair})": "lab is a DataFrame; give a Client",
-        f"batch.translate('One.', lab, {pair})": "'One.' has no ending that names its format; give a path",
-        "batch.translate(frame.assign(src='en'), lab, source_lang='scr', target_lang='ja')": "but 'src' is. Say",
-        "batch.transcribe(frame, lab, temperature='hot')": "temperature 'hot' is no number, and no column; the table",
-        "batch.run(3, lab)": "plan is 3; give what sl.batch.plan_synthesis and its like return",
-        "batch.load('a run', 'gone')": "there is no store in gone",
-        "batch.to_segments(frame, store)": "the table has no column 'key'",
-    }
-    names = {
-        "batch": batch,
-        "frame": FRAME,
-        "lab": reverser,
-        "other": other,
-        "store": store,
-        "files": tmp_path,
-    }
-    with cells(tmp_path, **names) as run:
-        for cell, told in wrong.items():
+    pair, found = "source_lang='en', target_lang='ja'", {}
+    names = {"batch": batch, "frame": FRAME, "lab": reverser, "other": other, "store": store}
+    with cells(tmp_path, files=tmp_path, **names) as run:
+        for cell in list_calls(REFUSALS, "cells"):
             shown, error = run(cell)
-            assert told in str(error), (cell, error)
+            found[cell] = f"{type(error).__name__}: {error}".replace(translator.base_url, "(service)")
             assert len(shown.splitlines()) <= 12, shown
+        check_texts(REFUSALS, "cells", found)
         (tmp_path / "a.csv").write_bytes("text\nCafé.\n".encode("latin-1"))
         (tmp_path / "a.parquet").write_text("no table")
         for cell, told in {

@@ -297,20 +297,6 @@ def test_the_size_of_batches_is_part_of_the_key(tmp_path):
     assert [len(call) for call in calls] == [4, 2, 2]
 
 
-def test_what_cannot_be_a_function_of_many():
-    for given, words in (
-        ({"translate_batch": 3}, "translate_batch is 3"),
-        ({"translate_batch": reverse_all, "translate": reverse_all}, "both translate and translate_batch"),
-        (
-            {"translate_batch": reverse_all, "batch_size": 0},
-            "batch_size is 0; give a whole number of at least 1",
-        ),
-        ({"translate_batch": reverse_all, "max_wait_s": -1}, "max_wait_s is -1"),
-    ):
-        with pytest.raises(ConfigurationError, match=words):
-            sl.system("many", **given, version="1")
-
-
 def test_an_error_of_one_call_is_its_own():
     def broken(rows):
         raise OSError("out of memory")

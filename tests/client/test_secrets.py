@@ -229,24 +229,9 @@ def test_a_key_travels_to_this_machine_or_over_tls_alone(http):
         assert Client(address, api_key=http.KEY).ws_base_url == address.replace("http", "ws", 1)
 
 
-def test_settings_that_cannot_work():
-    place = "http://localhost"
-    for options, message in (
-        ({"base_url": "127.0.0.1:8100"}, "base_url"),
-        ({"base_url": "ftp://x"}, "base_url"),
-        ({"base_url": "http://"}, "base_url"),
-        ({"base_url": "http://x:port"}, "base_url"),
-        ({"base_url": "http://user:pw@localhost"}, "user name"),
-        ({"base_url": "http://localhost?x=1"}, "query"),
-        ({"base_url": place, "ws_base_url": place}, "ws_base_url"),
-        ({"base_url": place, "api_key": "a b"}, "API key"),
-        ({"base_url": place, "api_key": "a\nb: c"}, "API key"),
-        ({"base_url": place, "on_event": asyncio.sleep}, "async function"),
-        ({}, "SPEECHLAB_BASE_URL"),
-    ):
-        with pytest.raises(ConfigurationError, match=message) as caught:
-            Client(**options)
-        assert "pw" not in str(caught.value)
+def test_a_client_without_an_address_says_so():
+    with pytest.raises(ConfigurationError, match="SPEECHLAB_BASE_URL"):
+        Client()
 
 
 def test_arguments_come_before_the_environment(server, http, monkeypatch):

@@ -146,18 +146,11 @@ def test_a_result_belongs_to_the_caller():
     assert "changed" not in set(prompts("en")["text"])
 
 
-def test_unknown_values_are_refused_with_the_allowed_ones():
-    for arguments, named in (
-        ({"language": "fr"}, ["'fr'", "'ja'", "'en'", "'zh'"]),
-        ({"language": "JA"}, ["'JA'", "'ja'"]),
-        ({"category": "poems"}, ["'poems'", "'numbers'", "'technical'"]),
-        *(({name: wrong}, []) for name in ("language", "category", "quick") for wrong in WRONG),
-    ):
-        (parameter,) = arguments
-        with pytest.raises(errors.InvalidRequestError, match=f"{parameter} must be one of") as caught:
-            prompts(**arguments)
-        assert caught.value.parameter == parameter
-        assert all(name in str(caught.value) for name in named)
-    for wrong in (None, "nothing", *WRONG):
+def test_values_of_another_kind_are_refused():
+    for wrong in WRONG:
+        for parameter in ("language", "category", "quick"):
+            with pytest.raises(errors.InvalidRequestError, match=f"{parameter} must be one of") as caught:
+                prompts(**{parameter: wrong})
+            assert caught.value.parameter == parameter
         with pytest.raises(errors.InvalidRequestError, match="name must be one of 'prompts', 'zh-speech'"):
             datasheet(wrong)

@@ -54,8 +54,6 @@ def test_results_that_are_not_googles():
     reply = datasets.transcript_of({"results": [*words, item("you", 1, type="word")]})
     assert reply["text"] == "Hello. you"
     assert [word["word"] for word in reply["words"]] == ["Hello", "you"]
-    with pytest.raises(InvalidRequestError, match="a part of it has no field 'transcript'"):
-        datasets.transcript_of({"results": [{"alternatives": [{"said": "hello"}]}]})
     interim = [{"alternatives": [{"transcript": "he"}], "final": False}]
     with pytest.raises(InvalidRequestError, match="all of its results are interim ones"):
         datasets.transcript_of({"results": interim})
@@ -77,21 +75,6 @@ def test_whisper_cpp():
     found = datasets.transcript_of(reply)
     assert (found["text"], found["language"]) == (TEXT, "en")
     assert [(one["start"], one["end"]) for one in found["segments"]] == [(0.0, 0.9), (1.0, 1.5)]
-
-
-def test_other_json_is_refused_in_words():
-    with pytest.raises(InvalidRequestError, match="the reply has the fields id, unlike those of Whisper"):
-        datasets.transcript_of({"id": "queued"})
-    with pytest.raises(InvalidRequestError, match=r"the reply is \[\], not an object of Whisper"):
-        datasets.transcript_of([])
-    with pytest.raises(
-        InvalidRequestError, match=r"damaged: a part of it has no field 'transcript'; .* of AWS"
-    ):
-        datasets.transcript_of({"results": {"transcripts": [{}]}})
-    with pytest.raises(InvalidRequestError, match=r"damaged: a field of it holds another kind of value"):
-        datasets.transcript_of({"text": {"a": 1}})
-    with pytest.raises(InvalidRequestError, match="holds times of captions"):
-        datasets.transcript_of({"text": "1\n00:00:01,000 --> 00:00:02,000\nhello"})
 
 
 def test_a_job_that_failed_or_is_unfinished_is_no_transcript():
@@ -172,8 +155,6 @@ def test_units_are_known_or_asked_for():
     assert datasets.transcript_of({"text": "a b", "words": words}, unit="ms")["words"][1]["end"] == 0.6
     assert datasets.transcript_of({"text": "a b", "words": words}, unit="s")["words"][1]["end"] == 600
     assert datasets.transcript_of({"text": "a b", "words": words, "audio_url": "x"})["words"][1]["end"] == 0.6
-    with pytest.raises(InvalidRequestError, match="unit='min' is not 's' or 'ms'"):
-        datasets.transcript_of({"text": "a"}, unit="min")
 
 
 @pytest.fixture

@@ -30,3 +30,21 @@ def check_texts(path: Path, part: str, texts: dict[str, str]):
             "# Texts that people read; `poe texts` writes them anew\n" + "".join(sections), "utf-8"
         )
     assert found == {name: text for name, text in kept.items() if name.startswith(f"{part}: ")}
+
+
+def list_calls(path: Path, part: str) -> list[str]:
+    """Return the calls that are the titles of one part of a file."""
+    return re.findall(rf"^## {re.escape(part)}: (.+)$", path.read_text("utf-8"), flags=re.MULTILINE)
+
+
+def check_refusals(path: Path, part: str, /, folder: Path | None = None, **names):
+    """Check the error of each call of one part of a file, evaluated with these names; one folder is not shown."""
+    found = {}
+    for call in list_calls(path, part):
+        try:
+            text = f"(no error) {eval(call, dict(names))!r}"
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+        found[call] = text.replace(str(folder or "(none)"), "(folder)")
+    assert found, f"{path} has no calls of {part}"
+    check_texts(path, part, found)

@@ -109,10 +109,7 @@ def test_recordings_in_a_moved_store_are_found(speaker, tmp_path):
 
 def test_paths_that_are_categories_are_found_after_a_move(speaker, tmp_path):
     spoken = batch.synthesize(
-        texts(2).assign(voice="calm", text=["one", "three"]),
-        speaker,
-        store=tmp_path / "old",
-        progress=False,
+        texts(2).assign(voice="calm", text=["one", "three"]), speaker, store=tmp_path / "old", progress=False
     )
     first, second = spoken["audio"]
     ordered = pd.Categorical([second, first, None], categories=[second, first, "none"], ordered=True)

@@ -55,23 +55,6 @@ def test_seconds_of_speech_say_nothing_about_translations(reverser, store):
     assert table["status"].eq("ok").all()
 
 
-def test_what_is_no_budget():
-    for wrong in (
-        {"cost": 5},
-        {"cost": -1, "prices": PRICES},
-        {"prices": {}},
-        {"prices": {"words": 1}},
-        {"prices": {"calls": -1}},
-        {"prices": {"calls": float("nan")}},
-        {"prices": {"calls": "1"}},
-        {"prices": 5},
-        {"tokens": "many"},
-    ):
-        with pytest.raises(InvalidRequestError) as caught:
-            Budget(**wrong)
-        assert caught.value.parameter == "budget"
-
-
 def test_what_are_no_prices_of_a_plan(reverser, store):
     plan = batch.plan_translation(texts(1), reverser, store=store, **EN_JA)
     with pytest.raises(InvalidRequestError, match="the units are calls, characters, audio_s, tokens"):

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import io
+from pathlib import Path
 
 import pytest
 
+import speechlab as sl
 from speechlab.client import AsyncClient, Client, connect
 from speechlab.client._api import portal as _portal
 from speechlab.client._settings.settings import ClientOptions
 from speechlab.errors import ConfigurationError, InvalidRequestError
 from support.arguments import WRONG, list_accepted
+from support.texts import check_refusals
+
+REFUSALS = Path(__file__).parents[1] / "refusals.md"
 
 SPOKEN = {"text": "あ", "voice": "0f8fad5b-d9cb-469f-a165-70867728950e"}
 MEANT = {"text": "あ", "source_lang": "ja", "target_lang": "en"}
@@ -188,36 +194,6 @@ def test_line_breaks_do_not_reach_the_address(good, lab):
     assert not good.requests
 
 
-def test_what_is_said_of_options(server):
-    for options, words in (
-        ({"timeout": "x"}, "timeout is 'x'; give seconds above 0, or None"),
-        ({"timeout": float("inf")}, "timeout is inf; give seconds above 0, or None"),
-        ({"api_key": 5}, "api_key is a int; give the key as text"),
-        ({"base_url": 5}, "base_url is 5; it must look like https://host"),
-        ({"store": 5}, "store is 5; give a Store, the path of its folder, or None"),
-        ({"mode": 3}, "mode is 3; it is one of auto, live, replay"),
-        ({"max_retries": 1.5}, "max_retries is 1.5; it must be a whole number of at least 0"),
-        ({"allow_insecure": "no"}, "allow_insecure is 'no'; give True or False"),
-        ({"clock": 5}, r"clock is 5, which has no monotonic\(\); it needs monotonic, time, sleep"),
-    ):
-        for make in (Client, connect):
-            with pytest.raises(ConfigurationError, match=words):
-                make(**{"base_url": server.base_url, **options})
-
-
-def test_what_is_said_of_calls(good, lab, wav):
-    for call, words in (
-        (lambda: lab.transcribe(5), r"audio is a int; give a path, bytes, .* an AudioClip"),
-        (lambda: lab.voices(timeout=float("inf")), "timeout is inf"),
-        (lambda: lab.transcribe(wav, hotwords=5), "hotwords is a int; give a list of texts"),
-        (lambda: lab.translate(**{**MEANT, "keywords": b"x"}), "keywords is a bytes; give a list of texts"),
-        (lambda: lab.synthesize(**{**SPOKEN, "voice": 5}), "voice is a int; give a Voice, its id"),
-        (lambda: lab.voices().find(language=5), "language is asked for by a int; give a text"),
-    ):
-        with pytest.raises(InvalidRequestError, match=words):
-            call()
-
-
 def test_a_single_text_is_one_term(good, lab, wav):
     lab.translate(**{**MEANT, "keywords": "いい天気"})
     assert good.requests[-1].body.decode().count('name="keywords"') == 1
@@ -226,3 +202,27 @@ def test_a_single_text_is_one_term(good, lab, wav):
     assert good.requests[-1].json["hotwords"] == ["いい天気"]
     lab.translate(**{**MEANT, "keywords": None})
     assert b"keywords" not in good.requests[-1].body
+
+
+@pytest.mark.parametrize("make", [Client, connect])
+def test_refusals_of_options(make, server):
+    names = {"asyncio": asyncio, "make": lambda **options: make(**{"base_url": server.base_url, **options})}
+    check_refusals(REFUSALS, "clients", **names)
+
+
+def test_refusals_of_calls_send_nothing(good, lab, wav, http):
+    voice = sl.Voice.parse(http.VOICE)
+    lab.voices()
+    good.requests.clear()
+    check_refusals(REFUSALS, "calls", sl=sl, io=io, lab=lab, wav=wav, voice=voice)
+    assert not [request for request in good.requests if not request.path.endswith("/voices")]
+
+
+def test_errors_name_the_parameter_and_the_rule(lab, http):
+    for options, parameter, rule in (
+        ({"text": "a" * 5_001}, "text", "8"),
+        ({"format": "aac"}, "format", "2.2"),
+    ):
+        with pytest.raises(InvalidRequestError) as caught:
+            lab.synthesize(**{"text": "a", "voice": http.VOICE_ID, **options})
+        assert (caught.value.parameter, caught.value.rule) == (parameter, rule)

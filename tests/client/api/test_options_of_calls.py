@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
-from speechlab.client import Client, Transcribe, Translate, connect
+from speechlab.client import Client, Transcribe, Translate
 from speechlab.errors import (
     APIError,
     APITimeoutError,
@@ -166,20 +166,6 @@ def test_a_secret_in_a_header_is_not_shown_by_errors(server, http):
         with again, pytest.raises(APIError):
             again.translate("a", **MEANT)
     assert server.requests[-1].headers["x-team"] == "speech"
-
-
-def test_headers_that_cannot_be_sent(server):
-    for headers, said in (
-        (5, "default_headers is 5; give a dict"),
-        ([("a", "b")], "default_headers is a list"),
-        ({"a b": "c"}, "names such as 'X-Team'"),
-        ({5: "c"}, "names such as 'X-Team'"),
-        ({"X-A": 5}, "the value of 'X-A' in default_headers is a int"),
-        ({"X-A": "b\r\nX-B: c"}, "is not plain ASCII in one line"),
-        ({"Content-Length": "5"}, "which the client sets itself"),
-    ):
-        with pytest.raises(ConfigurationError, match=said):
-            connect(server.base_url, default_headers=headers)
 
 
 # -- a key that a function gives

@@ -44,8 +44,5 @@ def test_reveal_credentials_gives_those_of_a_live_client(service, tmp_path, http
     with Client(service.base_url, store=tmp_path / "kept", mode="auto") as lab:
         assert reveal_credentials(lab)[2] == ""
         lab.voices()
-    with (
-        connect(store=tmp_path / "kept", mode="replay") as lab,
-        pytest.raises(ReplayMiss, match="this tool"),
-    ):
+    with connect(store=tmp_path / "kept", mode="replay") as lab, pytest.raises(ReplayMiss, match="this tool"):
         reveal_credentials(lab)

@@ -12,12 +12,7 @@ import pytest
 
 from speechlab.client import AsyncClient, Client, connect
 from speechlab.contract import compute_request_key
-from speechlab.errors import (
-    ConfigurationError,
-    ReplayMiss,
-    ServerError,
-    StreamTruncatedError,
-)
+from speechlab.errors import ConfigurationError, ReplayMiss, ServerError, StreamTruncatedError
 from speechlab.store import Store
 
 TRANSLATED = {

@@ -46,10 +46,7 @@ def test_111_whole_and_byte_by_byte(name):
     assert read([stream[i : i + 1] for i in range(len(stream))]) == expected
 
 
-@given(
-    st.lists(st.sampled_from(sorted(CASES)), max_size=4),
-    st.lists(st.integers(0, 200), max_size=8),
-)
+@given(st.lists(st.sampled_from(sorted(CASES)), max_size=4), st.lists(st.integers(0, 200), max_size=8))
 def test_any_slicing_gives_the_same(names, cuts):
     stream = b"".join(CASES[name][0] for name in names)
     edges = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})

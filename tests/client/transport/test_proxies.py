@@ -172,10 +172,7 @@ def test_realtime_sessions_go_through_the_proxy(http, realtime, kind, monkeypatc
     proxy = kind(("127.0.0.1", realtime.port))
     scheme = "socks5h" if kind is SocksProxy else "http"
     monkeypatch.setenv("ALL_PROXY", f"{scheme}://{proxy.place}")
-    with (
-        client(http, None) as lab,
-        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
-    ):
+    with client(http, None) as lab, lab.realtime(voice=http.VOICE_ID, format="pcm") as session:
         assert session.say("a").duration_s > 0
     assert len(proxy.asked) == 1
     assert "speech.invalid" in proxy.asked[0][0]

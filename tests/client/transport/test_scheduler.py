@@ -13,23 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.client import (
-    AsyncClient,
-    CallGroup,
-    Client,
-    SystemClock,
-)
+from speechlab.client import AsyncClient, CallGroup, Client, SystemClock
 from speechlab.client._operations.failures import parse_retry_after
 from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure, ScheduledCall
 from speechlab.client._scheduling.scheduler import Scheduler, get_scheduler
 from speechlab.client._scheduling.waiting import NotSentError, Patience
-from speechlab.errors import (
-    APIConnectionError,
-    APITimeoutError,
-    RateLimitError,
-    ServerError,
-)
+from speechlab.errors import APIConnectionError, APITimeoutError, RateLimitError, ServerError
 from support.clock import FakeClock, Half, ends_within
 from support.simulated import SimulatedService, at_once, at_random, bucket, down, failure, quota, simulate
 
