@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from speechlab.contract import VoiceList
 from speechlab.engines import EngineVoice
 from speechlab.service import Provider, ServedEngine, run_service, voice_uuid
@@ -9,6 +11,7 @@ from support.clients import Http
 from support.staged import staged_config
 
 
+@pytest.mark.engines
 def test_s20_s22_s23_the_catalogue_is_as_described(live):
     reply = live.request("GET", "/tts/voices")
     voices = reply.json()["voices"]
@@ -23,6 +26,7 @@ def test_s20_s22_s23_the_catalogue_is_as_described(live):
     assert VoiceList.parse(reply.json()).voices[0].sample_rates
 
 
+@pytest.mark.engines
 def test_s22_ids_are_the_same_on_every_machine(live):
     ids = {voice["id"] for voice in live.request("GET", "/tts/voices").json()["voices"]}
     assert voice_uuid("hibari", "heart") == "53d1acf3-1ef1-5583-bcf8-dda6184fe486"

@@ -39,9 +39,9 @@ TOKENS = {
 }
 
 
-def test_s1_s3_s4_every_route_needs_a_key_and_says_where(live, error_body):
+def test_s1_s3_s4_every_route_needs_a_key_and_says_where(staged, error_body):
     for method, path, where in ROUTES:
-        reply = live.request(method, path, b"{}" if method == "POST" else None, key=None)
+        reply = staged.http.request(method, path, b"{}" if method == "POST" else None, key=None)
         assert error_body(reply, 401, "ErrAuthenticationFailed") == {
             "context": [where, "authentication"],
             "code": 104,
@@ -51,10 +51,10 @@ def test_s1_s3_s4_every_route_needs_a_key_and_says_where(live, error_body):
         assert reply.headers["www-authenticate"] == "Bearer"
 
 
-def test_s1_s2_s3_s5_each_wrong_token_gets_the_same_401(live, error_body):
+def test_s1_s2_s3_s5_each_wrong_token_gets_the_same_401(staged, error_body):
     for what, token in TOKENS.items():
         headers = {} if token is None else {"Authorization": token}
-        reply = live.request("GET", "/tts/voices", headers=headers, key=None)
+        reply = staged.http.request("GET", "/tts/voices", headers=headers, key=None)
         assert reply.status == 401, what
         assert error_body(reply, 401, "ErrAuthenticationFailed")["error"] == AUTHENTICATION_MESSAGE
     for path, headers in (
@@ -63,20 +63,20 @@ def test_s1_s2_s3_s5_each_wrong_token_gets_the_same_401(live, error_body):
         ("/tts/voices", {"Cookie": f"api_key={KEY}"}),
         ("/tts/voices", {"Sec-WebSocket-Protocol": KEY}),
     ):
-        assert live.request("GET", path, headers=headers, key=None).status == 401, headers
+        assert staged.http.request("GET", path, headers=headers, key=None).status == 401, headers
     head = "GET /tts/voices HTTP/1.1\nHost: localhost\nAuthorization: Bearer {key}\nAuthorization: Bearer {key}\n"
-    with live.raw(head) as connection:
+    with staged.http.raw(head) as connection:
         assert read_until(connection, b"\r\n").startswith(b"HTTP/1.1 401 ")
 
 
-def test_s6_a_bad_key_comes_before_a_bad_or_huge_body(live, error_body):
+def test_s6_a_bad_key_comes_before_a_bad_or_huge_body(staged, error_body):
     for path in ("/tts", "/asr/srt/audio_llm", "/translate/"):
         for body in (b"\xff\xfe not json", b"[" * 300_000):
-            reply = live.request("POST", path, body, key="sl:wrong-key-here")
+            reply = staged.http.request("POST", path, body, key="sl:wrong-key-here")
             error_body(reply, 401, "ErrAuthenticationFailed")
 
 
-def test_s13_s19_unknown_paths_and_methods_use_the_error_body(live, error_body):
+def test_s13_s19_unknown_paths_and_methods_use_the_error_body(staged, error_body):
     for method, path, status, allow in (
         ("GET", "/x", 404, None),
         ("POST", "/tts/", 404, None),
@@ -85,7 +85,7 @@ def test_s13_s19_unknown_paths_and_methods_use_the_error_body(live, error_body):
         ("GET", "/translate/", 405, "POST"),
         ("OPTIONS", "/asr/srt/audio_llm", 405, "POST"),
     ):
-        reply = live.request(method, path)
+        reply = staged.http.request(method, path)
         error_body(reply, status, "ErrNotFound" if status == 404 else "ErrMethodNotAllowed")
         assert reply.headers.get("allow") == allow
 
@@ -99,30 +99,30 @@ def test_s13_an_unhandled_fault_is_a_500_without_details(staged, error_body):
     assert "Traceback" not in json.dumps(body)
 
 
-def test_liveness_needs_no_key_and_nothing_else_is_open(live):
-    reply = live.request("GET", "/healthz", key=None)
+def test_liveness_needs_no_key_and_nothing_else_is_open(staged):
+    reply = staged.http.request("GET", "/healthz", key=None)
     assert (reply.status, reply.json()) == (200, {"status": "ok"})
     for path in ("/healthz/", "/healthz/../tts/voices", "//healthz", "/docs", "/openapi.json", "/metrics"):
-        assert live.request("GET", path, key=None).status == 401
+        assert staged.http.request("GET", path, key=None).status == 401
 
 
-def test_a_page_whose_name_points_here_is_refused(live):
+def test_a_page_whose_name_points_here_is_refused(staged):
     for host, status in (
         *((host, 200) for host in ("127.0.0.1:9", "localhost", "LOCALHOST:80", "[::1]:80")),
         *((host, 400) for host in ("evil.example", "127.0.0.1.evil.example:80", "")),
     ):
-        with live.raw(f"GET /healthz HTTP/1.1\nHost: {host}\nConnection: close\n") as connection:
+        with staged.http.raw(f"GET /healthz HTTP/1.1\nHost: {host}\nConnection: close\n") as connection:
             reply = read_all(connection)
         assert reply.startswith(f"HTTP/1.1 {status} ".encode()), host
         assert status == 200 or b'"ErrInvalidRequest"' in reply
     for path in ("/healthz", "/ws/tts/realtime"):
         for hosts in ("", "Host: localhost\nHost: localhost\n"):
-            with live.raw(f"GET {path} HTTP/1.1\n{hosts}Connection: close\n") as connection:
+            with staged.http.raw(f"GET {path} HTTP/1.1\n{hosts}Connection: close\n") as connection:
                 assert read_all(connection).startswith(b"HTTP/1.1 400 "), (path, hosts)
 
 
-def test_requests_carry_an_id(live):
-    first, second = (live.request("GET", "/tts/voices").headers["x-request-id"] for _ in range(2))
+def test_requests_carry_an_id(staged):
+    first, second = (staged.http.request("GET", "/tts/voices").headers["x-request-id"] for _ in range(2))
     assert first != second
 
 

@@ -62,8 +62,8 @@ def refused(reply, code: str):
     assert ("retry-after" in headers) == (status in {429, 503})
 
 
-def test_a_right_handshake_is_upgraded(live):
-    status, headers, _ = shake(live)
+def test_a_right_handshake_is_upgraded(staged):
+    status, headers, _ = shake(staged.http)
     assert (status, headers["upgrade"]) == (101, "websocket")
     # The example of RFC 6455, section 1.3.
     assert headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
@@ -101,10 +101,10 @@ NO_HANDSHAKES = [
 ]
 
 
-def test_115_119_what_is_no_handshake(live):
+def test_115_119_what_is_no_handshake(staged):
     for change in NO_HANDSHAKES:
         for key in ("", None):  # 118: that comes before the key.
-            refused(shake(live, key=key, **change), "invalid_websocket_upgrade")
+            refused(shake(staged.http, key=key, **change), "invalid_websocket_upgrade")
 
 
 TOKENS = [
@@ -129,14 +129,14 @@ TOKENS = [
 ]
 
 
-def test_001_116_120_tokens(live):
+def test_001_116_120_tokens(staged):
     for headers, code in TOKENS:
         for path in (PATH, PATH + "?api_key=sl:test-key-of-the-suite"):
-            refused(shake(live, key=None, path=path, **headers), code)
+            refused(shake(staged.http, key=None, path=path, **headers), code)
 
 
-def test_005_the_scheme_in_any_case(live):
-    assert shake(live, key=None, Authorization=f"bearer {live.key}")[0] == 101
+def test_005_the_scheme_in_any_case(staged):
+    assert shake(staged.http, key=None, Authorization=f"bearer {staged.http.key}")[0] == 101
 
 
 def test_003_120_keys_that_expired_or_were_revoked(stage, tmp_path):
@@ -162,14 +162,14 @@ def test_121_origins(stage):
             refused(shake(service.http, Origin=origin), "ws_origin_denied")
 
 
-def test_117_other_paths(live):
+def test_117_other_paths(staged):
     for path in ("/ws", "/ws/asr/realtime", PATH + "/", "/", "/tts", PATH.upper()):
-        refused(shake(live, path=path), "unknown_service")
+        refused(shake(staged.http, path=path), "unknown_service")
 
 
-def test_hosts_that_are_not_served(live):
-    refused(shake(live, Host="stranger.example"), "invalid_websocket_upgrade")
-    assert shake(live, Host="localhost:1234")[0] == 101
+def test_hosts_that_are_not_served(staged):
+    refused(shake(staged.http, Host="stranger.example"), "invalid_websocket_upgrade")
+    assert shake(staged.http, Host="localhost:1234")[0] == 101
 
 
 def test_118_of_two_faults_the_first_in_order_is_told(stage, talk):
@@ -274,12 +274,12 @@ def test_117_when_keys_cannot_be_checked_nobody_is_let_in():
     assert "gone" not in body["error"]
 
 
-def test_018_no_key_in_any_refusal(live):
+def test_018_no_key_in_any_refusal(staged):
     canary = f"sl:{CANARY}-0123"
     for reply in (
-        shake(live, key=canary),
-        shake(live, key=canary, path=f"/ws/{canary}"),
-        shake(live, key=canary.replace(":", "-")),
-        shake(live, key=canary, Sec_WebSocket_Key=base64.b64encode(CANARY.encode()).decode()),
+        shake(staged.http, key=canary),
+        shake(staged.http, key=canary, path=f"/ws/{canary}"),
+        shake(staged.http, key=canary.replace(":", "-")),
+        shake(staged.http, key=canary, Sec_WebSocket_Key=base64.b64encode(CANARY.encode()).decode()),
     ):
         assert CANARY not in str(reply)

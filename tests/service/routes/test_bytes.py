@@ -34,22 +34,22 @@ def agreed(reply) -> None:
 @pytest.mark.slow
 @FEW
 @given(fields=st.dictionaries(names, json_values), path=st.sampled_from(["/tts", "/asr/srt/audio_llm"]))
-def test_s41_s64_any_json(live, fields, path):
-    agreed(live.post_json(path, json.dumps(fields).encode("utf-8", "surrogatepass")))
+def test_s41_s64_any_json(staged, fields, path):
+    agreed(staged.http.post_json(path, json.dumps(fields).encode("utf-8", "surrogatepass")))
 
 
 @FEW
 @given(body=st.binary(max_size=200), path=st.sampled_from(["/tts", "/asr/srt/audio_llm", "/translate/"]))
-def test_s41_s99_any_bytes(live, body, path):
+def test_s41_s99_any_bytes(staged, body, path):
     kind = "multipart/form-data; boundary=b" if path == "/translate/" else "application/json"
-    agreed(live.request("POST", path, body, {"Content-Type": kind}))
+    agreed(staged.http.request("POST", path, body, {"Content-Type": kind}))
 
 
 @pytest.mark.slow
 @FEW
 @given(header=st.sampled_from(HEADERS), rest=st.binary(max_size=300))
-def test_s58_s61_any_recording(live, header, rest):
-    reply = live.post_json("/asr/srt/audio_llm", {"audio": base64.b64encode(header + rest).decode()})
+def test_s58_s61_any_recording(staged, header, rest):
+    reply = staged.http.post_json("/asr/srt/audio_llm", {"audio": base64.b64encode(header + rest).decode()})
     agreed(reply)
 
 
@@ -81,5 +81,5 @@ def test_s58_s61_any_recording(live, header, rest):
         ]
     ),
 )
-def test_s99_any_form(live, pieces, kind):
-    agreed(live.request("POST", "/translate/", b"".join(pieces), {"Content-Type": kind}))
+def test_s99_any_form(staged, pieces, kind):
+    agreed(staged.http.request("POST", "/translate/", b"".join(pieces), {"Content-Type": kind}))

@@ -33,7 +33,7 @@ def short(reply, message: str) -> None:
     assert reply.json() == {"code": 400, "error": message}
 
 
-def test_s58_s59_look_alikes_are_unsupported(live):
+def test_s58_s59_look_alikes_are_unsupported(staged):
     avi, adts, webm = (
         b"RIFF\x24\0\0\0AVI LIST" + bytes(64),
         b"\xff\xf1\x50\x80" + bytes(64),
@@ -47,7 +47,7 @@ def test_s58_s59_look_alikes_are_unsupported(live):
         b"plain text, no audio at all",
         b"\0",
     ):
-        short(live.recognize(data), UNSUPPORTED_AUDIO)
+        short(staged.http.recognize(data), UNSUPPORTED_AUDIO)
 
 
 def test_s54_s59_s60_each_format_is_heard(staged):
@@ -68,7 +68,7 @@ def test_any_rate_and_stereo_become_16_khz_mono(staged):
         assert np.abs(samples).max() == pytest.approx(0.3, abs=0.02)
 
 
-def test_s61_damaged_recordings_are_unsupported(live):
+def test_s61_damaged_recordings_are_unsupported(staged):
     whole = tone(1.0, kind="flac")
     for data in (
         whole[: len(whole) // 2],
@@ -77,7 +77,7 @@ def test_s61_damaged_recordings_are_unsupported(live):
         b"ID3\x04\0\0\0\0\0\0",
         tone()[:60],
     ):
-        short(live.recognize(data), UNSUPPORTED_AUDIO)
+        short(staged.http.recognize(data), UNSUPPORTED_AUDIO)
 
 
 def test_s63_engines_that_are_not_there(staged, error_body):

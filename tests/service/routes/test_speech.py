@@ -20,6 +20,7 @@ def duration_s(data: bytes, kind: str, rate: int = 24_000) -> float:
     return len(data) / 2 / rate if kind == "pcm" else decode(data).duration_s
 
 
+@pytest.mark.engines
 def test_s42_s43_each_format_of_a_real_voice_has_all_of_its_sound(live, hibari):
     wav = live.speak(voice_id=hibari, text=TEXT, format="wav").body
     info = soundfile.info(io.BytesIO(wav))
@@ -53,6 +54,7 @@ def test_s36_each_advertised_rate_is_real(staged):
                     assert decode(reply.body).sample_rate == rate, where
 
 
+@pytest.mark.engines
 def test_s34_no_rate_means_24000_whatever_the_engine_has(live):
     for rate in ({}, {"sample_rate": 0}, {"sample_rate": None}):
         voice = voice_uuid("openjtalk", "mei")  # speaks at 48 kHz
@@ -100,26 +102,28 @@ def test_s38_s39_s40_temperature_reaches_provider_q_alone(staged):
     assert staged.speaker.calls[-1]["temperature"] is None
 
 
-def test_s87_bodies_are_counted_while_they_come(live, error_body, hibari):
+def test_s87_bodies_are_counted_while_they_come(staged, error_body, hibari):
     text = json.dumps({"voice_id": hibari, "text": "x", "format": "wav", "pad": "x" * 300_000}).encode()
-    error_body(live.post_json("/tts", text), 413, "ErrTooLarge")
+    error_body(staged.http.post_json("/tts", text), 413, "ErrTooLarge")
     head = "POST /tts HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Bearer {key}\nTransfer-Encoding: chunked\n"
     chunk = b"8000\r\n" + b" " * 0x8000 + b"\r\n"
-    with live.raw(head, chunk * 12) as connection:
+    with staged.http.raw(head, chunk * 12) as connection:
         assert read_until(connection, b"\r\n").startswith(b"HTTP/1.1 413 ")
 
 
-def test_compressed_bodies_are_refused(live, error_body):
-    reply = live.request("POST", "/tts", b"{}", {"Content-Encoding": "gzip"})
+def test_compressed_bodies_are_refused(staged, error_body):
+    reply = staged.http.request("POST", "/tts", b"{}", {"Content-Encoding": "gzip"})
     assert "gzip" in error_body(reply, 400, "ErrInvalidRequest")["error"]
 
 
+@pytest.mark.engines
 def test_the_english_voice_says_that_it_cannot_read_japanese(live, hibari):
     reply = live.speak(voice_id=hibari, text="おはようございます。", format="wav")
     assert reply.status == 400
     assert "Latin" in reply.json()["error"]
 
 
+@pytest.mark.engines
 def test_odd_texts_are_spoken_or_refused_but_never_break_anything(live, hibari):
     for text in ("🙂", "...", "\x00", "a\x00b", "\u200b", "—", "1", "\U0010ffff", "a" * 3_000):
         reply = live.speak(voice_id=hibari, text=text, format="wav")

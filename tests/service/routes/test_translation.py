@@ -7,7 +7,7 @@ import json
 PAIR = {"source_lang": "en", "target_lang": "ja"}
 
 
-def test_s90_s113_other_content_types_are_400(live, error_body):
+def test_s90_s113_other_content_types_are_400(staged, error_body):
     for body, kind in (
         (b'{"text": "x", "source_lang": "en", "target_lang": "ja"}', "application/json"),
         (b"text=x&source_lang=en&target_lang=ja", "application/x-www-form-urlencoded"),
@@ -18,11 +18,11 @@ def test_s90_s113_other_content_types_are_400(live, error_body):
         (b"--b\r\n", "multipart/form-data; boundary*" + "1" * 100 + "=b"),
         (b"x", None),
     ):
-        reply = live.request("POST", "/translate/", body, {"Content-Type": kind} if kind else {})
+        reply = staged.http.request("POST", "/translate/", body, {"Content-Type": kind} if kind else {})
         assert "multipart/form-data" in error_body(reply, 400, "ErrInvalidRequest")["error"]
     for slow in ('a="' + ";" * 60_000, "boundary*" + "1" * 5_000 + "=b"):
         kind = {"Content-Type": f"multipart/form-data; {slow}"}
-        reply = live.request("POST", "/translate/", b"x", kind)
+        reply = staged.http.request("POST", "/translate/", b"x", kind)
         assert "longer than 256 characters" in error_body(reply, 400, "ErrInvalidRequest")["error"]
 
 
@@ -127,5 +127,5 @@ def test_s112_a_fault_in_the_stream_is_an_event_without_the_end_mark(staged):
     assert "failed after its first word" in found[-1]["error"]["message"]
 
 
-def test_s87_large_forms_are_413(live, error_body):
-    error_body(live.translate(text="x" * 300_000, **PAIR), 413, "ErrTooLarge")
+def test_s87_large_forms_are_413(staged, error_body):
+    error_body(staged.http.translate(text="x" * 300_000, **PAIR), 413, "ErrTooLarge")
