@@ -85,6 +85,18 @@ def test_what_goes_on_sending_after_a_refusal_is_cut_off(staged, monkeypatch):
                 time.sleep(0.05)
 
 
+def test_a_refusal_ends_the_connection_of_a_client_that_reset_it(staged, monkeypatch):
+    def fail(_transport):
+        raise OSError("as if the client had reset the connection")
+
+    monkeypatch.setattr("asyncio.selector_events._SelectorSocketTransport.write_eof", fail)
+    monkeypatch.setattr("speechlab.service._server.http._LINGER_PAUSE_S", 0.1)
+    with socket.create_connection(staged.http.address, timeout=20) as connection:
+        connection.sendall(b"POST /tts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
+        assert b" 401 " in read_until(connection, b"}")
+        assert seconds_until_the_end(connection) < 10
+
+
 @pytest.mark.slow
 def test_an_empty_line_after_a_reply_does_not_keep_the_connection(stage):
     with (

@@ -7,6 +7,7 @@ checked. Bodies have their own limits, where they are read.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from collections.abc import Iterable, Mapping
 from email.utils import formatdate
@@ -172,9 +173,10 @@ class HttpProtocol(HttpToolsProtocol):
         """Whether to close; if not, the rest of a body is read first, as a reset would arrive before the reply."""
         if not self._idle and self._linger_until is None:
             self._linger_until = self.loop.time() + _LINGER_S
-            self.transport.write_eof()
-            self.transport.resume_reading()
             self._restart_linger_timer()
+            self.transport.resume_reading()
+            with contextlib.suppress(OSError):  # of a client that has reset the connection, as reading shows
+                self.transport.write_eof()
         return self._linger_until is None
 
     def _restart_linger_timer(self) -> None:
