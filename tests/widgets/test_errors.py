@@ -186,9 +186,8 @@ def test_a_table_of_sound_filters_lists_too():
     assert kinds(AudioTable(listed)) == {"tags": "list"}
 
 
-@pytest.mark.parametrize(
-    ("act", "said"),
-    [
+def test_what_does_not_belong_together_is_named(small, large):
+    for act, said in [
         (lambda a, b: ErrorBrowser(a, b.iloc[1:]), "other lacks 1 of the rows, such as 'utt-0'"),
         (lambda a, b: ErrorBrowser(a.iloc[1:], b), "scored lacks 1 of the rows, such as 'utt-0'"),
         (lambda a, b: ErrorBrowser(pd.concat([a, a]), b), "two rows of scored have the index label 'utt-0'"),
@@ -203,8 +202,6 @@ def test_a_table_of_sound_filters_lists_too():
             lambda a, b: ErrorBrowser(a, b.assign(reference_normalized="z")),
             "have other references, as in row",
         ),
-    ],
-)
-def test_what_does_not_belong_together_is_named(small, large, act, said):
-    with pytest.raises(InvalidRequestError, match=said):
-        act(small, large)
+    ]:
+        with pytest.raises(InvalidRequestError, match=said):
+            act(small, large)

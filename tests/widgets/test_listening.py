@@ -266,9 +266,8 @@ def test_what_is_kept_is_never_lost_or_replaced(frame, sent):
     assert "0 of 1 listeners finished" in repr(test)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
+def test_what_makes_no_sense_is_dropped(frame, sent):
+    for content in [
         {"type": "keep", "session": {"listener": "x", "answers": [{"trial": "zz"}]}},
         {"type": "keep", "session": {"listener": "", "answers": []}},
         {"type": "keep", "session": 5},
@@ -278,13 +277,11 @@ def test_what_is_kept_is_never_lost_or_replaced(frame, sent):
         {"type": "sound", "token": 5},
         {"type": []},
         "x",
-    ],
-)
-def test_what_makes_no_sense_is_dropped(frame, sent, content):
-    test = ListeningTest(frame, seed=3)
-    test._answer_message(test, content, [])
-    assert sent == []
-    assert len(test.answers) == 0
+    ]:
+        test = ListeningTest(frame, seed=3)
+        test._answer_message(test, content, [])
+        assert sent == []
+        assert len(test.answers) == 0
 
 
 def test_a_recording_that_is_gone_does_not_name_its_system(frame, sent, tmp_path):
@@ -389,17 +386,16 @@ def test_items_that_begin_alike_are_told_apart(frame, tmp_path):
     assert set(evaluate.listening_answers(files, tmp_path / "test.key.json")["item"]) == set(rows["item"])
 
 
-@pytest.mark.parametrize("column", ["item", "system", "said"])
-def test_half_a_surrogate_pair_is_refused_before_it_reaches_a_page(frame, column):
-    half = pd.Series(["\ud800"] * len(frame), dtype="object")
-    rows = frame.assign(said="x").assign(**{column: half})[:1]
-    with pytest.raises(InvalidRequestError, match="half surrogate pairs"):
-        ListeningTest(rows, text="said", training=0)
+def test_half_a_surrogate_pair_is_refused(frame):
+    for column in ["item", "system", "said"]:
+        half = pd.Series(["\ud800"] * len(frame), dtype="object")
+        rows = frame.assign(said="x").assign(**{column: half})[:1]
+        with pytest.raises(InvalidRequestError, match="half surrogate pairs"):
+            ListeningTest(rows, text="said", training=0)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_what_does_not_fit_is_refused_in_words(frame):
+    for options, words in [
         ({"title": "\ud800"}, "half surrogate pairs"),
         ({"method": "guess"}, "method is 'guess'"),
         ({"method": "mushra"}, "reference is None.*one of 'secret one', 'secret two', 'original'"),
@@ -421,11 +417,9 @@ def test_half_a_surrogate_pair_is_refused_before_it_reaches_a_page(frame, column
         ({"question": " "}, "question is"),
         ({"instructions": [5]}, "instructions is 5"),
         ({"instructions": 5}, "instructions is 5"),
-    ],
-)
-def test_what_does_not_fit_is_refused_in_words(frame, options, words):
-    with pytest.raises(InvalidRequestError, match=words):
-        ListeningTest(frame, **options)
+    ]:
+        with pytest.raises(InvalidRequestError, match=words):
+            ListeningTest(frame, **options)
 
 
 def test_rows_that_cannot_be_heard_or_told_apart_are_refused(frame, tmp_path):
@@ -499,18 +493,15 @@ def test_each_listener_gets_a_small_page_with_the_own_part(tmp_path):
         test.save_each(tmp_path, ["a b", "a-b"])
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_options_for_crowds_are_refused_in_words():
+    for options, words in [
         ({"items_per_listener": 0}, "items_per_listener is 0; it must be 1 to 10"),
         ({"page_language": "de"}, "page_language is 'de'; it must be one of 'en', 'ja', 'zh'"),
         ({"before": ["age"]}, "a mapping of names to questions"),
         ({"completion_code": ""}, "completion_code is ''"),
-    ],
-)
-def test_options_for_crowds_are_refused_in_words(options, words):
-    with pytest.raises(InvalidRequestError, match=words):
-        crowd(**options)
+    ]:
+        with pytest.raises(InvalidRequestError, match=words):
+            crowd(**options)
 
 
 def test_the_words_of_a_page_are_the_same_in_all_languages():

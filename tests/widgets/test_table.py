@@ -102,22 +102,19 @@ def test_sound_travels_in_pieces_that_no_connection_drops(monkeypatch, frame):
     assert decode(b"".join(part for _, (part,) in sent)) is not None
 
 
-@pytest.mark.parametrize(
-    ("cell", "said"),
-    [
+def test_a_row_without_sound_says_why():
+    for cell, said in [
         (None, "no sound"),
         ("gone.wav", "the file is gone"),
         (b"RIFF", "unsupported audio"),
         (AudioClip(np.zeros(0), 16_000), "empty"),
-    ],
-)
-def test_a_row_without_sound_says_why(cell, said):
-    table = AudioTable(pd.DataFrame({"audio": [tone(), cell]}), audio="audio")
-    ((told, _),) = answers_of(table, type="sound", row=1)
-    assert re.search(said, told["error"])
-    ((told, _),) = answers_of(table, type="outlines", rows=[1], bins=10)
-    assert re.search(said, told["facts"][0][1])
-    assert re.search(said, table.static_html())
+    ]:
+        table = AudioTable(pd.DataFrame({"audio": [tone(), cell]}), audio="audio")
+        ((told, _),) = answers_of(table, type="sound", row=1)
+        assert re.search(said, told["error"])
+        ((told, _),) = answers_of(table, type="outlines", rows=[1], bins=10)
+        assert re.search(said, told["facts"][0][1])
+        assert re.search(said, table.static_html())
 
 
 def test_one_sample_and_silence_are_sound():
@@ -175,9 +172,8 @@ def test_differences_of_english_have_classes_and_the_worst_of_neighbors_counts(f
     assert classes == [["homophone"] * 2, ["recognition"] * 2]
 
 
-@pytest.mark.parametrize(
-    ("said", "heard", "expected"),
-    [
+def test_differences_give_back_the_whole_hypothesis():
+    for said, heard, expected in [
         ("a b c", "b c", "-a |=b c"),
         ("a b c", "a b", "=a b|- c"),
         ("a b c", "a c", "=a |-b |=c"),
@@ -185,36 +181,33 @@ def test_differences_of_english_have_classes_and_the_worst_of_neighbors_counts(f
         ("hello", "", "-hello"),
         ("Hello, world.", "hello world", "=hello world"),
         ("costs $5", "costs $6!", "=costs |-$5|+$6|=!"),
-    ],
-)
-def test_differences_give_back_the_whole_hypothesis(said, heard, expected):
-    table = AudioTable(pd.DataFrame({"audio": [tone()], "text": [said], "hyp": [heard]}), hypotheses=["hyp"])
-    table = AudioTable(table.frame, reference="text", hypotheses=["hyp"], language="en")
-    pieces = pieces_of(table, 0, "hyp")
-    signs = {"equal": "=", "delete": "-", "insert": "+"}
-    assert "|".join(signs[kind] + text for kind, text, _ in pieces) == expected
-    assert "".join(text for kind, text, _ in pieces if kind != "delete") == heard
+    ]:
+        table = AudioTable(
+            pd.DataFrame({"audio": [tone()], "text": [said], "hyp": [heard]}), hypotheses=["hyp"]
+        )
+        table = AudioTable(table.frame, reference="text", hypotheses=["hyp"], language="en")
+        pieces = pieces_of(table, 0, "hyp")
+        signs = {"equal": "=", "delete": "-", "insert": "+"}
+        assert "|".join(signs[kind] + text for kind, text, _ in pieces) == expected
+        assert "".join(text for kind, text, _ in pieces if kind != "delete") == heard
 
 
-@pytest.mark.parametrize(
-    ("said", "recognized", "shown"),
-    [
+def test_a_number_is_shown_whole_and_once():
+    for said, recognized, shown in [
         ("気温は34.5度です", "気温は3試.5度です", "気温は-34.5+3試.5度です"),
         ("080-1234-1234です", "080-字000-1234です", "-080-1234-1234+080-字000-1234です"),
         ("11月20日", "地1月2地日", "-11+地1月-20+2地日"),
         ("合計は47ドル99セントです", "合計は$47.99です", "合計は$-47ドル99セント+47.99です"),
         ("气温是34.5度", "气温是3是.5度", "气温是-34.5+3是.5度"),
-    ],
-)
-def test_a_number_is_shown_whole_and_once(said, recognized, shown):
-    table = sl.show(
-        pd.DataFrame({"audio": [tone()], "text": [said], "hypothesis": [recognized]}),
-        reference="text",
-        language="zh" if "气" in said else "ja",
-    )
-    pieces = pieces_of(table, 0)
-    signs = {"equal": "", "delete": "-", "insert": "+"}
-    assert "".join(signs[kind] + text for kind, text, _ in pieces) == shown
+    ]:
+        table = sl.show(
+            pd.DataFrame({"audio": [tone()], "text": [said], "hypothesis": [recognized]}),
+            reference="text",
+            language="zh" if "气" in said else "ja",
+        )
+        pieces = pieces_of(table, 0)
+        signs = {"equal": "", "delete": "-", "insert": "+"}
+        assert "".join(signs[kind] + text for kind, text, _ in pieces) == shown
 
 
 @pytest.mark.parametrize("language", ["ja", "zh", "en", "de"])
@@ -360,9 +353,8 @@ def test_an_empty_table_is_a_table(frame):
     assert "0 rows" in table.static_html()
 
 
-@pytest.mark.parametrize(
-    "asked",
-    [
+def test_what_no_browser_of_ours_would_ask_is_dropped(frame):
+    for asked in [
         {"type": "sound", "row": 99},
         {"type": "sound"},
         {"type": "rows", "start": "x"},
@@ -370,13 +362,11 @@ def test_an_empty_table_is_a_table(frame):
         {"type": "differences", "rows": [0], "reference": "text", "columns": ["nothing"]},
         {"type": "noted", "row": 0, "name": "rating", "value": 9},
         {"type": "nothing"},
-    ],
-)
-def test_what_no_browser_of_ours_would_ask_is_dropped(frame, asked):
-    table = AudioTable(frame)
-    for _, buffers in answers_of(table, **asked):
-        assert orjson.loads(buffers[0])[0]["pieces"] is None
-    assert table.frame["rating"].isna().all()
+    ]:
+        table = AudioTable(frame)
+        for _, buffers in answers_of(table, **asked):
+            assert orjson.loads(buffers[0])[0]["pieces"] is None
+        assert table.frame["rating"].isna().all()
 
 
 def test_an_index_that_repeats_is_called_by_position(frame):
@@ -386,9 +376,8 @@ def test_an_index_that_repeats_is_called_by_position(frame):
     assert (table.marked, table.selected) == ([7], 11)
 
 
-@pytest.mark.parametrize(
-    ("act", "parameter"),
-    [
+def test_what_does_not_fit_is_named(frame):
+    for act, parameter in [
         (lambda frame: AudioTable([1]), "frame"),
         (lambda frame: AudioTable(frame.drop(columns="audio")), "audio"),
         (lambda frame: AudioTable(frame, audio="nothing"), None),
@@ -401,12 +390,10 @@ def test_an_index_that_repeats_is_called_by_position(frame):
         (lambda frame: AudioTable(frame).rate("z", 1), "label"),
         (lambda frame: setattr(AudioTable(frame), "marked", ["z"]), "label"),
         (lambda frame: setattr(AudioTable(frame), "marked", None), "marked"),
-    ],
-)
-def test_what_does_not_fit_is_named(frame, act, parameter):
-    with pytest.raises(InvalidRequestError) as caught:
-        act(frame)
-    assert parameter in (None, caught.value.parameter)
+    ]:
+        with pytest.raises(InvalidRequestError) as caught:
+            act(frame)
+        assert parameter in (None, caught.value.parameter)
 
 
 def test_the_saved_notebook_holds_the_first_rows_with_their_sound(frame):

@@ -204,19 +204,16 @@ def test_the_page_for_others_holds_what_was_heard(explorer, tmp_path):
     assert '"count":7' in page
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
+def test_what_does_not_fit_is_refused(voices_lab):
+    for options, words in [
         ({"lab": 3}, "not a client"),
         ({"voices": ["quiet"]}, "catalogue"),
         ({"text": 3}, "sentence"),
         ({"text": "x" * 5001}, "5,000"),
         ({"static_rows": 99}, "static_rows"),
-    ],
-)
-def test_what_does_not_fit_is_refused(voices_lab, options, words):
-    with pytest.raises(InvalidRequestError, match=words):
-        VoiceExplorer(**{"lab": voices_lab, **options})
+    ]:
+        with pytest.raises(InvalidRequestError, match=words):
+            VoiceExplorer(**{"lab": voices_lab, **options})
 
 
 @pytest.mark.slow

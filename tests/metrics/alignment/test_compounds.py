@@ -12,24 +12,21 @@ from speechlab.text import normalizer
 WORDS = st.lists(st.sampled_from(["a", "b", "ab", "ba", "aba", "c"]), max_size=7).map(" ".join)
 
 
-@pytest.mark.parametrize(
-    ("reference", "hypothesis", "errors"),
-    [  # the counts of kaldialign 0.12.0 with merge_compounds=True
+def test_known_answers():
+    for reference, hypothesis, errors in [  # the counts of kaldialign 0.12.0 with merge_compounds=True
         ("white paper", "whitepaper", 0),
         ("whitepaper", "white paper", 0),
         ("a b c", "abc", 0),
         ("abc", "a b c", 0),
         ("ab cd", "a bcd", 2),
         ("white paper is", "whitepaper was", 1),
-    ],
-)
-def test_known_answers(reference, hypothesis, errors):
-    result = error_rate([reference], [hypothesis], merge_compounds=True)
-    assert result.errors == errors
-    assert result.reference_length == len(reference.split())
-    assert "|compounds:merged|" in result.signature
-    row = score([reference], [hypothesis], language="en", merge_compounds=True).iloc[0]
-    assert (row["errors"], row["char_errors"] > 0) == (errors, reference != hypothesis)
+    ]:
+        result = error_rate([reference], [hypothesis], merge_compounds=True)
+        assert result.errors == errors
+        assert result.reference_length == len(reference.split())
+        assert "|compounds:merged|" in result.signature
+        row = score([reference], [hypothesis], language="en", merge_compounds=True).iloc[0]
+        assert (row["errors"], row["char_errors"] > 0) == (errors, reference != hypothesis)
 
 
 @given(WORDS, WORDS)
@@ -76,8 +73,8 @@ def test_variants_reach_tables_and_what_is_made_of_them():
     assert "variants:" in summarize(scored)["signature"][0]
 
 
-@pytest.mark.parametrize("groups", [["ab"], [["a"]], [["a", ""]], [["a", "b"], ["c", "b"]], [["a", None]]])
-def test_wrong_variants_are_refused(groups):
-    for call in (error_rate, score):
-        with pytest.raises(InvalidRequestError):
-            call(["a"], ["a"], language="en", variants=groups)
+def test_wrong_variants_are_refused():
+    for groups in [["ab"], [["a"]], [["a", ""]], [["a", "b"], ["c", "b"]], [["a", None]]]:
+        for call in (error_rate, score):
+            with pytest.raises(InvalidRequestError):
+                call(["a"], ["a"], language="en", variants=groups)

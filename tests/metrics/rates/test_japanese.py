@@ -11,9 +11,8 @@ from support.differences import class_of
 pytest.importorskip("pyopenjtalk")
 
 
-@pytest.mark.parametrize(
-    ("reference", "hypothesis", "kind"),
-    [  # the rules, one after another, as the docs state them
+def test_the_rules():
+    for reference, hypothesis, kind in [  # the rules, one after another, as the docs state them
         ("今日は雨です", "今日は大雨です", "recognition"),
         ("高橋さん", "髙橋さん", "notation"),
         ("斉藤さん", "斎藤さん", "homophone"),
@@ -31,10 +30,8 @@ pytest.importorskip("pyopenjtalk")
         ("精度が高い", "制度が高い", "homophone"),
         ("百ドルです", "$100です", "equal"),
         ("$100です", "€100です", "recognition"),
-    ],
-)
-def test_the_rules(reference, hypothesis, kind):
-    assert class_of(reference, hypothesis, "ja") == kind
+    ]:
+        assert class_of(reference, hypothesis, "ja") == kind
 
 
 def test_each_difference_has_its_own_class():

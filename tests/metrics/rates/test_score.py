@@ -128,9 +128,8 @@ def test_summaries_are_repeatable(frame):
     pd.testing.assert_frame_equal(summarize(scored, by="voice"), summarize(scored.iloc[::-1], by="voice"))
 
 
-@pytest.mark.parametrize(
-    ("call", "hint"),
-    [
+def test_errors_name_the_value(frame):
+    for call, hint in [
         (lambda f: score(f, reference="txt"), "no column 'txt'"),
         (lambda f: score(f, language="lang"), "no column 'lang'"),
         (lambda f: score(f[["text", "hypothesis"]], language="jp"), "'jp'"),
@@ -139,11 +138,9 @@ def test_summaries_are_repeatable(frame):
         (summarize, "no column 'unit'"),
         (lambda f: summarize(score(f), by="speaker"), "no column 'speaker'"),
         (lambda f: score(f[["text", "hypothesis"]], language="ja", unit="word"), "unit='char'"),
-    ],
-)
-def test_errors_name_the_value(frame, call, hint):
-    with pytest.raises(InvalidRequestError, match=hint):
-        call(frame)
+    ]:
+        with pytest.raises(InvalidRequestError, match=hint):
+            call(frame)
 
 
 def test_an_invalid_row_is_reported_and_does_not_stop_the_others():

@@ -58,9 +58,8 @@ def test_planted_faults_are_found_and_nothing_else():
     assert "lantern" not in found["suggestion"][11]
 
 
-@pytest.mark.parametrize(
-    ("reference", "first", "second", "language", "certainty"),
-    [
+def test_agreement_counts_where_other_words_were_heard():
+    for reference, first, second, language, certainty in [
         ("ten cats sat down", "ten hats sat down", "Ten hats sat down.", "en", "likely"),
         ("He paid 20 pounds", "he paid twenty pounds", "He paid £20", "en", None),
         ("they left there bags", "they left their bags", "They left their bags.", "en", "possible"),
@@ -70,11 +69,9 @@ def test_planted_faults_are_found_and_nothing_else():
         ("all is well", "all as well", "all was well", "en", None),
         ("all is well", "all as well", None, "en", None),
         (None, "all as well", "all as well", "en", None),
-    ],
-)
-def test_agreement_counts_where_other_words_were_heard(reference, first, second, language, certainty):
-    found = suspects(rows((reference, first, second, language)), ["a", "b"])
-    assert found["certainty"].tolist() == ([] if certainty is None else [certainty])
+    ]:
+        found = suspects(rows((reference, first, second, language)), ["a", "b"])
+        assert found["certainty"].tolist() == ([] if certainty is None else [certainty])
 
 
 def test_a_text_that_does_not_fit_its_sound_is_told():

@@ -20,19 +20,16 @@ def row(difference, p, **facts):
     return {"a": "old", "b": "new", "n": 9, "unit": "word", "difference": difference, "p": p, **facts}
 
 
-@pytest.mark.parametrize(
-    ("more", "verdicts"),
-    [
+def test_a_verdict_is_on_the_second():
+    for more, verdicts in [
         ("worse", ["worse", "better", "no difference shown"]),
         ("better", ["better", "worse", "no difference shown"]),
         ("slower", ["slower", "faster", "no difference shown"]),
         ("told apart", ["told apart", "no difference shown", "no difference shown"]),
-    ],
-)
-def test_a_verdict_is_on_the_second(more, verdicts):
-    table = judge([row(0.1, 0.001), row(-0.1, 0.001), row(0.1, 0.9)], more=more)
-    assert table["verdict"].tolist() == verdicts
-    assert judge([row(0.1, 0.001, more=more)])["verdict"].tolist() == verdicts[:1]
+    ]:
+        table = judge([row(0.1, 0.001), row(-0.1, 0.001), row(0.1, 0.9)], more=more)
+        assert table["verdict"].tolist() == verdicts
+        assert judge([row(0.1, 0.001, more=more)])["verdict"].tolist() == verdicts[:1]
 
 
 def test_what_is_not_paired_or_not_tested_is_told_apart():

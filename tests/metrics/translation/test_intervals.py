@@ -153,9 +153,8 @@ def test_glossary_by_references():
     assert unknown["missed"].tolist() == [1]
 
 
-@pytest.mark.parametrize(
-    ("call", "hint"),
-    [
+def test_errors_name_the_value():
+    for call, hint in [
         (lambda: glossary_terms(["a"], ["a"], "cat"), "one text, 'cat'"),
         (lambda: glossary_terms(["a"], ["a"], ["!"]), "nothing is left of the glossary term '!'"),
         (lambda: glossary_terms(["a"], [], ["b"]), "do not fit"),
@@ -164,8 +163,6 @@ def test_glossary_by_references():
         (lambda: score_translations(["a"], ["b"]).confidence_interval(level=95), "between 0 and 1"),
         (lambda: score_translations(["a"], ["b"], draws=9), "draws is for by="),
         (lambda: score_translations(["a"], ["b"], beta=2), "no argument 'beta'; use one of 'level', 'draws'"),
-    ],
-)
-def test_errors_name_the_value(call, hint):
-    with pytest.raises(InvalidRequestError, match=hint):
-        call()
+    ]:
+        with pytest.raises(InvalidRequestError, match=hint):
+            call()

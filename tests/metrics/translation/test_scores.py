@@ -30,10 +30,10 @@ def test_ends_of_the_scale():
     assert score_translations(["abc"], ["xyz"]).chrf == 0
 
 
-@pytest.mark.parametrize(("references", "hypotheses"), [([], []), (["a"], []), (["a"], ["a", "b"])])
-def test_references_and_translations_must_be_equal_in_number(references, hypotheses):
-    with pytest.raises(InvalidRequestError, match="do not fit"):
-        score_translations(references, hypotheses)
+def test_references_and_translations_must_be_equal_in_number():
+    for references, hypotheses in [([], []), (["a"], []), (["a"], ["a", "b"])]:
+        with pytest.raises(InvalidRequestError, match="do not fit"):
+            score_translations(references, hypotheses)
 
 
 def test_a_missing_language_gives_a_warning_if_bleu_would_be_zero():
