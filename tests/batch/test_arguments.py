@@ -233,7 +233,6 @@ def test_a_tab_completes_arguments(monkeypatch):
     completer = IPCompleter(namespace={"batch": batch, "frame": FRAME})
     for line, expected in (
         ("batch.translate(frame, lab, source_l", "source_lang="),
-        ("batch.transcribe(frame, lab, max_e", "max_error_share="),
         ("frame.speech.synthesize(lab, samp", "sample_rate="),
     ):
         with provisionalcompleter():

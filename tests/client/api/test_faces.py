@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import inspect
-import os
 import re
 import signal
 import subprocess
@@ -34,7 +32,6 @@ from speechlab.client import (
 )
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 from support.clock import ends_within, eventually
-from support.forked import script
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 ASYNC_ONLY = {"aclose", "connect"}  # a client that blocks is made by speechlab.connect
@@ -290,24 +287,6 @@ def test_an_async_client_says_that_it_belongs_to_another_loop(server, http):
     asyncio.run(cell_and_callback())
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_async_client_survives_the_end_of_its_loop(server, http):
-    server.script(http.reply(body=TRANSLATED))
-
-    def three():
-        lab = AsyncClient(server.base_url, api_key=http.KEY)
-
-        async def call():
-            return (await lab.translate("a", source_lang="ja", target_lang="en")).text
-
-        return [asyncio.run(call()) for _ in range(3)]
-
-    assert three() == ["Hello"] * 3
-    gc.collect()  # what was left open warns here, and not in another test
-
-
 def test_a_closed_client_says_so(server, http):
     lab = Client(server.base_url)
     child = lab.with_options(timeout=5)
@@ -388,46 +367,6 @@ def test_an_interrupt_cancels_the_call_alone(server, lab, http):
     thread.join()
     assert server.closed_early.wait(5)
     assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
-def test_a_forked_child_has_connections_of_its_own(server, http):
-    server.script(http.reply(body=TRANSLATED))
-    code = f"""
-import os, sys, warnings
-warnings.simplefilter("ignore")
-from speechlab.client import Client
-lab = Client({server.base_url!r})
-ask = lambda: lab.translate("a", source_lang="ja", target_lang="en").text
-ask()
-pid = os.fork()
-if pid == 0:
-    os._exit(0 if ask() == "Hello" else 1)
-_, status = os.waitpid(pid, 0)
-assert ask() == "Hello"
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-    done = script(code)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.slow
-def test_a_script_that_ends_without_closing_ends_quietly(server, http):
-    server.script(http.reply(body=TRANSLATED), [60.0])
-    code = f"""
-import threading
-from speechlab.client import Client
-lab = Client({server.base_url!r})
-lab.translate("a", source_lang="ja", target_lang="en")
-threading.Thread(target=lambda: lab.translate("a", source_lang="ja", target_lang="en"), daemon=True).start()
-import time; time.sleep(0.3)
-"""
-    with ends_within(40):  # of sixty
-        done = subprocess.run(
-            [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=True
-        )
-    assert "Error" not in done.stderr.replace("CancelledError", "")
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ def test_any_body_is_a_value_or_a_contract_error(body):
 @given(
     st.integers(300, 599), st.dictionaries(st.sampled_from(["retry-after", "location"]), st.text()), BODIES
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_011_any_error_body_is_a_typed_error(status, headers, body):
     with pytest.raises(APIError) as caught:
         RawResponse(status, headers, body).raise_for_status()

@@ -6,8 +6,6 @@ import asyncio
 import gc
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -18,7 +16,6 @@ import pytest
 
 from speechlab.client import AsyncClient, Client
 from speechlab.errors import ConfigurationError, StreamTruncatedError
-from support.clock import eventually
 from support.forked import script
 
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
@@ -258,24 +255,3 @@ def _gone(references):
             return True
         threading.Event().wait(0.02)
     return False
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("transport", ["httpx2", "aiohttp"])
-def test_a_program_that_ends_with_open_streams_ends_in_silence(server, http, wav, transport):
-    server.script(http.chunked(wav[:1000], 30.0))
-    code = f"""
-from speechlab.client import Client
-labs = [Client({server.base_url!r}, transport={transport!r}) for _ in range(3)]
-streams = [lab.stream_speech("a", voice={http.VOICE_ID!r}) for lab in labs]
-streams[0].open()
-for stream in streams[1:]:
-    next(stream)
-labs[2].close()
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert len(server.requests) == 3
-    assert eventually(lambda: not server.active, 20)  # before the 30 s are over

@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from support.clock import eventually
+
 TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 PROGRAM = """
 import asyncio, gc, os
@@ -18,6 +20,15 @@ def say(*words): os.write(1, (" ".join(map(str, words)) + "\\n").encode())  # in
 def stream(lab): return lab.stream_speech("a", voice=VOICE, format="pcm")
 """
 WIRES = ["httpx2", "aiohttp"]
+STREAM_OF_A_LOOP = """
+async def main():
+    global pieces
+    pieces = stream(AsyncClient(**options()))
+    async for piece in pieces:
+        print(len(piece))
+        break
+asyncio.run(main())
+"""
 ENDINGS = {
     "a client, a stream and one that was opened": """
 lab, second, third = (Client(**options()) for _ in range(3))
@@ -44,6 +55,8 @@ while any(c.raddr for c in psutil.Process().net_connections("tcp")) and time.mon
     time.sleep(0.01)
 print(*[c.status for c in psutil.Process().net_connections("tcp") if c.raddr])
 """,
+    "a stream of a loop that ended": STREAM_OF_A_LOOP,
+    "a stream of a loop that ended, let go": STREAM_OF_A_LOOP.replace("    global pieces\n", ""),
     "daemon threads in a call and in a batch": """
 import tempfile, threading
 from speechlab import batch
@@ -82,19 +95,12 @@ if not child:
     say(asyncio.run(text(lab)).text)
 """,
 }
-STREAM_OF_A_LOOP = """
-async def main():
-    global pieces
-    pieces = stream(AsyncClient(**options()))
-    async for piece in pieces:
-        print(len(piece))
-        break
-asyncio.run(main())
-"""
 PRINTED = {
     "a client, a stream and one that was opened": ["Hello", "1000"],
     "a client that outlives its loop": ["Hello", "Hello"],
     "a client that is let go": ["Hello", ""],
+    "a stream of a loop that ended": ["1000"],
+    "a stream of a loop that ended, let go": ["1000"],
     "daemon threads in a call and in a batch": [],
     "a fork": ["Hello", "Hello", "Hello", "0 Hello"],
     "a fork while a loop runs": ["Hello", "Hello", "0 Hello"],
@@ -113,26 +119,29 @@ def run(server, http, wires, *codes):
 
     server.script(answer)
     given = {"URL": server.base_url, "VOICE": http.VOICE_ID}
-    left = [({**given, "WIRE": wire}, PROGRAM + code) for wire in wires for code in codes]
+    left = [({**given, "WIRE": wire}, PROGRAM + code) for code in codes for wire in wires]
     program = f"left = {left!r}\nfor names, code in left:\n    exec(code, names)"
     return subprocess.run(
         [sys.executable, "-c", program], timeout=60, capture_output=True, text=True, check=False
     )
 
 
+ALONE = ["daemon threads in a call and in a batch", "a fork", "a fork while a loop runs"]
+"""What waits for a minute, and what goes on in two processes, of which each would do the work of the other wire."""
+TOGETHER = ["a client that is let go", *sorted({*ENDINGS} - {*ALONE, "a client that is let go"})]
+"""The first of these looks at the connections of its process, of which the others leave some."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_what_is_not_closed_ends_in_silence(server, http, ending):
-    # What forks goes on in two processes, of which each would do the work of the other wire, too.
-    for wires in [[wire] for wire in WIRES] if "fork" in ending else [WIRES]:
-        done = run(server, http, wires, ENDINGS[ending])
+@pytest.mark.parametrize(
+    "endings", [TOGETHER, *([ending] for ending in ALONE)], ids=lambda endings: endings[-1]
+)
+def test_what_is_not_closed_ends_in_silence(server, http, endings):
+    for wires in [[wire] for wire in WIRES] if "fork" in endings[0] else [WIRES]:
+        done = run(server, http, wires, *(ENDINGS[ending] for ending in endings))
         assert done.stderr == ""
         assert done.returncode == 0
-        assert done.stdout.splitlines() == PRINTED[ending] * len(wires)
-
-
-@pytest.mark.slow
-def test_a_stream_of_a_loop_that_ended(server, http):
-    let_go = STREAM_OF_A_LOOP.replace("    global pieces\n", "")
-    done = run(server, http, WIRES, STREAM_OF_A_LOOP, let_go)
-    assert (done.stdout, done.stderr) == ("1000\n" * 4, "")
+        assert done.stdout.splitlines() == [
+            line for ending in endings for line in PRINTED[ending] * len(wires)
+        ]
+        assert eventually(lambda: not server.active, 20)  # before what the server has to say is over
