@@ -147,7 +147,7 @@ def test_s8_135_keys_that_are_not_restricted_are_noticed(whole):
 
 
 @pytest.mark.engines
-def test_the_recognizer_keeps_the_contract_and_a_service_that_forwards_to_it_too(live_service):
+def test_a_service_that_forwards_to_whisper_keeps_the_contract(live_service):
     key = "sl:only-this-key"
     off = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
     to = {"recognizer_url": live_service.base_url, "recognizer_api_key": live_service.api_key}
@@ -160,7 +160,7 @@ def test_the_recognizer_keeps_the_contract_and_a_service_that_forwards_to_it_too
 
 
 @pytest.mark.engines
-def test_further_keys_let_more_be_tried_and_what_is_missing_is_no_fault():
+def test_further_keys_let_more_be_tried():
     key, hibari = "sl:only-this-key", voice_uuid("hibari", "heart")
     engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
     config = ServiceConfig(port=0, api_keys=(key,), recognizer="", translator="", engines=engines)
@@ -259,7 +259,7 @@ def test_the_command_refuses_arguments_that_cannot_be_right(arguments, words, mo
 
 
 @pytest.mark.engines
-def test_without_an_address_the_embedded_service_is_tried_and_never_in_a_replay(tmp_path):
+def test_without_an_address_the_embedded_service_is_tried(tmp_path):
     state = {"SPEECHLAB_STATE_DIR": str(tmp_path / "state"), "SPEECHLAB_IDLE_EXIT_S": "1"}
     done = conform("--only", "20-23", **state)
     assert done.returncode == 0, done.stderr

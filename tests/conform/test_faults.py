@@ -468,7 +468,7 @@ def test_66_a_service_that_ignores_the_language_is_noticed(spoiled):
     assert outcomes["66-language"].verdict is Verdict.FAILS
 
 
-def test_evidence_shows_the_faulty_message_however_much_audio_came(spoiled):
+def test_evidence_shows_the_faulty_message(spoiled):
     class LateStart(Fault):
         def down(self, kind, data):
             message = json.loads(data) if kind == TEXT else {}

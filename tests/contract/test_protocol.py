@@ -161,7 +161,7 @@ def test_126_127_session_created_has_every_field_and_no_id():
         }
 
 
-def test_128_a_second_update_is_refused_whatever_it_says_and_changes_nothing():
+def test_128_a_second_update_is_refused():
     session = configured()
     before = session.config
     for fields in ({"session": GOOD | {"format": "mp3"}}, {"session": 5}, {"session": {}}):
@@ -173,7 +173,7 @@ def test_128_a_second_update_is_refused_whatever_it_says_and_changes_nothing():
     assert session.state is SessionState.SYNTHESIZING
 
 
-def test_129_a_failed_update_leaves_the_state_and_a_later_one_works():
+def test_129_a_failed_update_leaves_the_state():
     session = make()
     for voice, settings in ((None, {}), (VOICE, {"format": "aiff"}), (VOICE, {"sample_rate": 1})):
         update(session, voice, session=GOOD | settings)
@@ -360,7 +360,7 @@ def test_140_141_145_146_a_binary_synthesis():
     assert len(ids) == 2
 
 
-def test_142_143_144_base64_deltas_count_from_zero_for_each_request():
+def test_142_143_144_base64_deltas_count_from_zero():
     session = configured(audio_transport="base64_json")
     data = bytes(range(256)) * (AUDIO_FRAME_MAX_BYTES // 256) + b"tail"
     for _ in range(2):
@@ -426,7 +426,7 @@ def test_029_030_the_limit_counts_code_points_and_can_be_set():
     assert sent(speak(session, "abc")) == ["tts.audio.start"]
 
 
-def test_150_152_rejected_before_a_backend_is_one_error_and_nothing_else():
+def test_150_152_a_rejected_text_is_one_error():
     for code in (
         RealtimeCode.RATE_LIMITED,
         RealtimeCode.SERVICE_RATE_LIMITED,

@@ -129,7 +129,7 @@ def test_any_json_is_read_or_a_contract_error(value):
         assert str(error)
 
 
-def test_012_numbers_of_errors_are_unique_and_104_is_authentication_alone():
+def test_012_numbers_of_errors_are_unique():
     codes = [kind.code for kind in ERRORS.values()]
     assert len(codes) == len(set(codes))
     assert [name for name, kind in ERRORS.items() if kind.code == 104] == ["ErrAuthenticationFailed"]
@@ -143,7 +143,7 @@ def test_the_vocabularies_are_complete():
     assert len(SERVICE_MESSAGES) == 7
 
 
-def test_the_table_of_states_names_only_known_messages_and_codes():
+def test_transitions_name_known_messages_and_codes():
     for row in TRANSITIONS:
         for sent in row.sends:
             kind, _, code = sent.partition(":")

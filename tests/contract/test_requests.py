@@ -68,7 +68,7 @@ def test_027_to_039_fields_of_the_wrong_kind_are_named():
     assert (request.stream, request.sample_rate, request.temperature) == (False, 0, None)
 
 
-def test_027_028_031_values_that_say_nothing_known_have_their_codes():
+def test_027_028_031_unknown_values_have_their_codes():
     for value in ("nonsense", "{" + VOICE + "}", VOICE.replace("-", ""), "urn:uuid:" + VOICE):
         error = refusal(SpeechRequest.parse, {**SPEECH, "voice_id": value})
         assert (error.parameter, error.code) == ("voice_id", "unknown_voice_id")
@@ -90,7 +90,7 @@ def test_029_030_the_limit_counts_code_points_and_can_be_set():
     refusal(SpeechRequest.parse, {**SPEECH, "text": "a" * 11}, text_limit=10)
 
 
-def test_040_052_unknown_fields_are_ignored_and_unset_ones_left_out():
+def test_040_052_unknown_and_unset_fields_are_left_out():
     assert SpeechRequest.parse({**SPEECH, "speed": 2})
     assert SpeechRequest.parse(SPEECH).body() == SPEECH
     assert SpeechRequest.parse({**SPEECH, "temperature": 0.0}).body()["temperature"] == 0.0
@@ -127,7 +127,7 @@ def test_031_to_037_what_a_voice_accepts():
             assert refusal(rules.check, **settings).code == result, settings
 
 
-def test_055_056_057_recordings_that_are_missing_or_no_plain_base64():
+def test_055_056_057_missing_recordings_and_no_base64():
     parts = (
         [],
         "x",

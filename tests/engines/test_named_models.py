@@ -64,7 +64,7 @@ def test_what_is_here_comes_before_a_repository_of_that_name(tmp_path, monkeypat
     assert parse_model_name("o/n", {}) == (tmp_path / "o" / "n").relative_to(tmp_path)
 
 
-def test_what_is_neither_a_path_nor_a_name_is_refused_with_the_choices():
+def test_create_refuses_what_is_no_path_and_no_name():
     for name in ("/nowhere/model", "a/b/c", "o/m.gguf", "?", "o/n:", "../x", "C:\\models\\x"):
         with pytest.raises(ModelError, match=r"no such folder or file .* a usual size \(tiny, .*owner/name"):
             create("whisper", model=name)
@@ -83,7 +83,7 @@ def test_the_usual_sizes_are_those_of_faster_whisper():
     assert theirs == WHISPER_SIZES
 
 
-def test_only_the_needed_files_are_fetched_once_and_then_no_network_is_needed(hub, store):
+def test_only_the_needed_files_are_fetched_once(hub, store):
     hub.add(SMALL, WHISPER)
     steps = []
     with send_progress_to(lambda model, done, total: steps.append((model, done, total))):
@@ -132,9 +132,7 @@ def without(*names):
         (SMALL + ":model.bin", WHISPER, "a whole folder"),
     ],
 )
-def test_a_model_that_cannot_be_used_is_refused_before_its_weights_are_fetched(
-    name, files, reason, hub, store
-):
+def test_an_unusable_model_is_refused_before_its_download(name, files, reason, hub, store):
     hub.add(SMALL, files)
     with pytest.raises(ModelError, match=reason):
         fetch(name, store)
@@ -167,7 +165,7 @@ def test_without_a_network_the_address_is_named(hub, store, monkeypatch):
         fetch("small", store, allow_download=False)
 
 
-def test_a_hub_that_fails_during_the_download_is_not_called_unreachable(hub, store):
+def test_a_failing_download_is_not_called_unreachable(hub, store):
     hub.add(SMALL, WHISPER)
     hub.failing["model.bin"] = 403
     with pytest.raises(ModelError, match="answered HTTP 403"):
@@ -184,13 +182,13 @@ def test_a_hub_that_fails_during_the_download_is_not_called_unreachable(hub, sto
         ({"languages": ["ja", "xx"]}, r"does not know the languages \['xx'\]; it knows de, en, ja, yue"),
     ],
 )
-def test_what_a_named_recognizer_cannot_do_is_said_before_it_is_loaded(options, reason, hub, store):
+def test_a_named_recognizer_says_first_what_it_cannot_do(options, reason, hub, store):
     hub.add(SMALL, WHISPER)
     with pytest.raises((ConfigurationError, ModelError), match=reason):
         create("whisper", model="small", store=store, **options).find_model()
 
 
-def test_what_arrives_damaged_is_fetched_once_more_and_then_refused(hub, store):
+def test_a_damaged_download_is_fetched_once_more(hub, store):
     hub.add(SMALL, WHISPER)
     hub.damaged.add("model.bin")
     with pytest.raises(ModelError, match=r"'model\.bin' .* damaged twice"):
@@ -220,7 +218,7 @@ FILES = {
         ("o/n:F16", ["big/qwen-F16-00001-of-00002.gguf", "big/qwen-F16-00002-of-00002.gguf"]),
     ],
 )
-def test_of_a_repository_of_gguf_files_one_is_fetched_with_its_parts(name, fetched, hub, store):
+def test_one_gguf_file_is_fetched_with_its_parts(name, fetched, hub, store):
     hub.add("o/n", FILES)
     found = fetch(name, store, GGUF_FORMAT)
     assert list(found.files) == fetched
@@ -246,7 +244,7 @@ def test_a_repository_without_one_gguf_file_is_refused(name, files, reason, hub,
         fetch(name, store, GGUF_FORMAT)
 
 
-def test_a_named_recognizer_knows_its_languages_and_says_its_commit(hub, store):
+def test_a_named_recognizer_has_languages_and_commit(hub, store):
     english = {"added_tokens": [{"id": 50256, "content": "<|endoftext|>"}, *TOKENS]}
     hub.add(SMALL, WHISPER)
     hub.add("o/english", WHISPER | {"tokenizer.json": json.dumps(english).encode()})
@@ -258,7 +256,7 @@ def test_a_named_recognizer_knows_its_languages_and_says_its_commit(hub, store):
     assert create("whisper", model="o/english", store=store).languages == ("en",)
 
 
-def test_the_official_source_of_a_pinned_model_is_preferred_once_it_was_fetched(hub, store):
+def test_a_fetched_official_model_is_preferred(hub, store):
     hub.add("Systran/faster-whisper-base", WHISPER)
     assert create("whisper", store=store).model == "whisper-base"
     added = add_model("whisper-base", source="hub", store=store)
@@ -297,9 +295,7 @@ def test_a_model_is_fetched_ahead_by_its_name(hub, store):
         ('engine = "gemma"\ndevice = "cuda:9"', "there is no device 'cuda:9'", False),
     ],
 )
-def test_an_engine_of_the_users_file_is_made_before_it_is_called_ready(
-    lines, problem, is_unfetched, tmp_path, monkeypatch
-):
+def test_status_makes_an_engine_before_it_is_ready(lines, problem, is_unfetched, tmp_path, monkeypatch):
     path = tmp_path / "engines.toml"
     path.write_text(f"[engines.mine]\n{lines.replace('FOLDER', tmp_path.as_posix())}\n")
     monkeypatch.setenv("SPEECHLAB_ENGINES", str(path))
@@ -310,7 +306,7 @@ def test_an_engine_of_the_users_file_is_made_before_it_is_called_ready(
     assert (state.ready, state.is_unfetched) == (not problem, is_unfetched)
 
 
-def test_an_engine_that_is_given_a_wrong_device_says_which_there_are():
+def test_a_wrong_device_says_which_there_are():
     with pytest.raises(ConfigurationError, match="choose 'auto', 'cpu', 'cuda' or 'cuda:1'"):
         create("whisper", device="gpu").find_model()
 
@@ -360,7 +356,7 @@ def test_a_repository_that_is_no_kokoro_is_refused(options, files, reason, hub, 
     assert hub.fetched == []
 
 
-def test_the_inputs_of_kokoro_have_the_names_and_types_that_the_model_asks():
+def test_inputs_of_kokoro_have_the_names_of_the_model():
     asked = []
 
     class Session:

@@ -70,12 +70,12 @@ def test_every_entry_is_complete():
         ({"precision": "int8"}, r"cannot be made with \['precision'\]: its options are model, languages, "),
     ],
 )
-def test_a_wrong_value_of_an_option_is_refused_before_the_engine_is_made(options, reason):
+def test_create_refuses_wrong_values_of_options(options, reason):
     with pytest.raises(ConfigurationError, match=reason):
         create("whisper", **options)
 
 
-def test_an_unknown_engine_or_option_is_refused_with_the_choices():
+def test_create_refuses_unknown_engines_and_options():
     with pytest.raises(ConfigurationError, match="no engine 'nobody'; choose one of: kokoro, q, hibari"):
         create("nobody")
     with pytest.raises(

@@ -181,7 +181,7 @@ def test_languages_are_stated_named_or_given(tmp_path):
     ).languages == ("zh", "ko")
 
 
-def test_a_model_of_the_hub_is_fetched_when_it_is_needed_and_only_its_files(tmp_path, monkeypatch):
+def test_a_model_of_the_hub_is_fetched_when_needed(tmp_path, monkeypatch):
     pytest.importorskip("huggingface_hub")
     piper = write_piper_voice(tmp_path / "piper")
     tones = write_tone_recognizer(tmp_path / "tones")
@@ -221,7 +221,7 @@ def test_a_voice_of_piper_speaks_with_its_names(hum):
         list(hum.synthesize("Hallo.", "otto"))
 
 
-def test_an_engine_of_the_users_file_shows_the_languages_of_its_model(tmp_path, monkeypatch):
+def test_an_engine_of_a_file_shows_its_models_languages(tmp_path, monkeypatch):
     pytest.importorskip("sherpa_onnx")
     folder = write_hum_voice(tmp_path / "hum")
     path = tmp_path / "engines.toml"

@@ -58,7 +58,7 @@ def store(tmp_path):
     return ModelStore(tmp_path / "cache")
 
 
-def test_parts_are_joined_once_and_whole_files_stay_where_they_are(tag, store, tmp_path):
+def test_ensure_files_joins_parts_once_and_keeps_whole_files(tag, store, tmp_path):
     paths = store.ensure_files(spec(tag))
     assert paths["model.bin"].read_bytes() == b"".join(HALVES)
     assert paths["table.txt"].is_relative_to(tmp_path / "site")
@@ -113,7 +113,7 @@ def test_what_a_killed_process_left_is_cleaned_up(tag, store):
     assert not list(folder.glob(".*"))
 
 
-def test_wrong_bytes_in_the_packages_name_both_hashes_and_the_remedy(tag, store):
+def test_ensure_files_names_both_hashes_of_wrong_bytes(tag, store):
     with pytest.raises(ModelError, match="pip install --force-reinstall") as caught:
         store.ensure_files(spec(tag, digest="0" * 64))
     assert sha(b"".join(HALVES)) in str(caught.value)
@@ -182,7 +182,7 @@ def test_two_processes_that_start_at_once_share_one_file(tag, tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
-def test_a_write_that_does_not_fit_says_how_much_is_needed_and_where(tag, tmp_path):
+def test_a_write_that_does_not_fit_says_what_is_needed(tag, tmp_path):
     arguments = (__file__, str(tmp_path / "site"), tag, str(tmp_path / "cache"), "5000")
     process = run_python(ASSEMBLE, *arguments)
     out, err = process.communicate(timeout=60)

@@ -69,13 +69,13 @@ def first_heard(whisper, two):
         return whisper.recognize(two[0], RecognitionOptions(vad="segments")), moments
 
 
-def test_others_may_come_first_before_the_features_and_before_each_window(first_heard):
+def test_recognize_yields_before_each_window(first_heard):
     """What runs between two moments cannot be interrupted: for half an hour the first steps take seconds."""
     _, moments = first_heard
     assert len(moments) >= 3
 
 
-def test_others_may_come_first_before_each_step_of_a_window_that_loops(hibari, say, whisper, monkeypatch):
+def test_recognize_yields_before_each_step_of_a_loop(hibari, say, whisper, monkeypatch):
     """A loop runs to the most tokens that its sound can have, and is decoded again: neither may be one long step."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     steps, retried = [], []
@@ -178,7 +178,7 @@ LONG = [
 ]
 
 
-def test_more_than_a_window_is_recognized_whole_and_split_where_it_pauses(hibari, say, whisper, error_rate):
+def test_more_than_a_window_is_split_where_it_pauses(hibari, say, whisper, error_rate):
     sound = np.concatenate([part for text in LONG for part in (say(hibari, text, "heart"), silence(0.8))])
     assert len(sound) / 16_000 > 30.5
     timed = whisper.recognize(sound, RecognitionOptions(vad="segments"))
@@ -188,7 +188,7 @@ def test_more_than_a_window_is_recognized_whole_and_split_where_it_pauses(hibari
         assert error_rate(text, segment.text) < 0.2, segment.text
 
 
-def test_speech_that_repeats_itself_is_not_mistaken_for_a_runaway(hibari, say, whisper, error_rate):
+def test_speech_that_repeats_itself_is_no_loop(hibari, say, whisper, error_rate):
     text = "The train is late again. " * 4
     heard = whisper.recognize(say(hibari, text, "heart"), RecognitionOptions(language="en"))
     assert error_rate(text, heard.text) < 0.1, heard.text
@@ -229,13 +229,13 @@ def test_impossible_options_and_samples_are_refused(whisper):
             whisper.recognize(samples, RecognitionOptions())
 
 
-def test_a_folder_that_is_no_model_is_refused_with_what_it_lacks(tmp_path):
+def test_a_folder_that_is_no_model_says_what_it_lacks(tmp_path):
     engine = create("whisper", model=str(tmp_path))
     with pytest.raises(ModelError, match=r"lacks config\.json, model\.bin, tokenizer\.json"):
         engine.load()
 
 
-def test_languages_that_change_within_a_recording_are_both_heard(openjtalk, say, two, walk, whisper):
+def test_two_languages_of_a_recording_are_both_heard(openjtalk, say, two, walk, whisper):
     english, _ = two
     heard = whisper.recognize(np.concatenate([english, silence(0.4), walk]), RecognitionOptions())
     assert "first train" in heard.text.lower(), heard.text
@@ -259,6 +259,6 @@ def test_another_language_after_a_pause_is_recognized_too(human_speech, whisper,
     assert "テスト" in heard.text
 
 
-def test_the_other_languages_of_the_model_are_served_if_they_are_named(whisper):
+def test_the_other_languages_of_the_model_are_listed(whisper):
     assert whisper.languages[:3] == ("ja", "en", "zh")
     assert {"de", "fr", "ko"} < set(whisper.languages)

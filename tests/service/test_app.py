@@ -28,7 +28,7 @@ def test_all_routes_are_known():
     assert all(isinstance(route, Route | WebSocketRoute) for route in APP.routes)
 
 
-def test_s1_every_route_but_those_of_probes_is_closed_without_a_key(staged, error_body):
+def test_s1_every_route_but_probes_needs_a_key(staged, error_body):
     for method, path in ROUTES:
         reply = staged.http.request(method, path, b"{}" if method == "POST" else None, key=None)
         if path in {"/healthz", "/readyz"}:

@@ -205,7 +205,7 @@ def test_which_engines_are_on(tmp_path):
         list_served_engines(ServiceConfig(recognizer="whisperer"))
 
 
-def test_an_option_that_an_engine_does_not_know_is_told_at_the_start():
+def test_unknown_options_of_engines_stop_the_start():
     with pytest.raises(ConfigurationError, match=r"'openjtalk'.*'speeed'"):
         list_served_engines(ServiceConfig(engines={"openjtalk": {"speeed": 3}}))
     with pytest.raises(ConfigurationError, match="'speeed'"):
@@ -273,7 +273,7 @@ def test_settings_can_go_to_another_process():
     assert ServiceConfig.of(ServiceConfig().model_dump(mode="json", include=set(names))) == ServiceConfig()
 
 
-def test_a_setting_without_a_value_and_an_unknown_one_are_told_apart():
+def test_parse_settings_names_missing_values_and_typos():
     with pytest.raises(ConfigurationError, match="'queue_limit' has no value") as caught:
         parse_settings(["queue_limit"])
     assert "did you mean" not in str(caught.value)
@@ -291,7 +291,7 @@ def test_serve_makes_keys():
     assert ServiceConfig.of({"api_keys": (done.stdout.strip(),)}).api_keys
 
 
-def test_lists_have_commas_and_are_no_json_and_hosts_may_have_brackets():
+def test_parse_settings_takes_lists_with_commas_alone():
     for text in ('["https://a.example"]', "[https://a.example]", "[a,b]", "[]"):
         with pytest.raises(ConfigurationError, match="--set cors_origins must be a list separated by commas"):
             parse_settings([f"cors_origins={text}"])

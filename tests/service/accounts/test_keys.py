@@ -94,7 +94,7 @@ def test_other_folders_open_nothing_here(tmp_path):
         folder.close()
 
 
-def test_a_folder_that_was_restored_without_its_secret_says_what_is_lost(tmp_path, caplog):
+def test_a_folder_without_its_secret_says_what_is_lost(tmp_path, caplog):
     with contextlib.closing(Database(tmp_path)) as database:
         _, key = KeyStore(database).create_key("mine")
     assert not caplog.records
@@ -110,7 +110,7 @@ def test_a_folder_that_was_restored_without_its_secret_says_what_is_lost(tmp_pat
     assert len(caplog.records) == 1
 
 
-def test_usage_of_keys_of_the_settings_without_a_secret_is_told_too(tmp_path, caplog):
+def test_usage_of_settings_keys_without_a_secret_is_told(tmp_path, caplog):
     with contextlib.closing(Database(tmp_path)) as database:
         KeyStore(database)
         database.write("INSERT INTO limits (key_id, limits) VALUES ('s-5f0c1d2e', '{}')")
@@ -150,7 +150,7 @@ def test_damaged_folders_are_said_plainly(tmp_path):
 
 
 @pytest.mark.slow
-def test_s3_s8_stored_keys_work_beside_given_ones_and_change_at_once(stage, error_body, wav, tmp_path):
+def test_s3_s8_stored_keys_change_at_once(stage, error_body, wav, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         access = KeyStore(database)
         stored, key = access.create_key("limited", providers=["q"], recognition=False)

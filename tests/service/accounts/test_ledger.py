@@ -44,7 +44,7 @@ def full_disk(folder):
 
 
 @pytest.mark.slow
-def test_a_folder_that_is_away_at_the_first_row_and_comes_back_has_all_rows(stage, tmp_path):
+def test_a_ledger_that_comes_back_has_all_rows(stage, tmp_path):
     folder, away = tmp_path / "data", tmp_path / "away"
     with stage(data_dir=folder) as service:
         folder.rename(away)
@@ -60,7 +60,7 @@ def test_a_folder_that_is_away_at_the_first_row_and_comes_back_has_all_rows(stag
     assert count(folder) == 6
 
 
-def test_rows_that_could_not_be_written_are_left_for_the_next_start(stage, tmp_path, caplog):
+def test_unwritten_rows_are_left_for_the_next_start(stage, tmp_path, caplog):
     with full_disk(tmp_path), stage(data_dir=tmp_path) as service:
         speak(service, 3)
         assert eventually(lambda: service.http.request("GET", "/readyz").status == 503)
@@ -106,7 +106,7 @@ def test_usage_that_is_lost_is_said_and_has_a_status_of_its_own(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_data_folder_has_one_service_and_any_number_of_readers(tmp_path):
+def test_a_data_folder_has_one_service_and_many_readers(tmp_path):
     config = ServiceConfig(port=0, api_keys=(KEY,), data_dir=tmp_path, recognizer="", translator="")
     with run_service(config):
         with pytest.raises(StoreError, match="another service uses the data folder"):

@@ -204,7 +204,7 @@ def test_s7_s86_the_services_limit_comes_before_a_full_queue(stage, error_body):
             held.join()
 
 
-def test_what_another_limit_refuses_does_not_use_up_the_keys_own(stage, error_body, tmp_path):
+def test_refusals_of_one_limit_leave_the_others_unused(stage, error_body, tmp_path):
     settings = {"key_requests_per_minute": 3, "service_requests_per_minute": {"tts": 1}}
     with stage(data_dir=tmp_path, **settings) as service:
         good = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav"}
@@ -216,7 +216,7 @@ def test_what_another_limit_refuses_does_not_use_up_the_keys_own(stage, error_bo
         assert [service.http.translate(**form).status for _ in range(3)] == [200, 200, 429]
 
 
-def test_what_another_limit_refuses_over_a_websocket_does_not_either(stage, talk):
+def test_refusals_over_a_websocket_leave_them_unused_too(stage, talk):
     with (
         stage(key_requests_per_minute=2, service_requests_per_minute={"tts": 1}) as service,
         talk(service.http) as client,

@@ -72,9 +72,7 @@ def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, talk, 
             assert [service.http.speak(**good).status for _ in range(2)] == [200, 429]
 
 
-def test_limits_of_a_service_are_changed_while_it_runs_and_hold_for_all_keys_together(
-    stage, error_body, tmp_path
-):
+def test_limits_of_a_service_change_while_it_runs(stage, error_body, tmp_path):
     settings = {"data_dir": tmp_path, "service_requests_per_minute": {"tts": 1}}
     with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
         limits, another = (

@@ -225,7 +225,7 @@ def ended(folder) -> list[str]:
 
 
 @pytest.mark.slow
-def test_s17_what_a_backend_did_is_counted_and_what_it_refused_is_not(stage, tmp_path):
+def test_s17_calls_that_a_backend_refused_are_not_counted(stage, tmp_path):
     for reply, number in ((HEARD, 1), (answer("422 No", b"{}"), 1), (answer("500 No", b"{}"), 2), (None, 3)):
         with wire(reply) as backend, stage(recognizer_url=backend.url, data_dir=tmp_path) as front:
             front.http.recognize(WAV)
@@ -318,7 +318,7 @@ def test_the_key_is_shown_nowhere(stage, caplog):
 
 
 @pytest.mark.slow
-def test_a_service_in_a_process_of_its_own_forwards_with_its_key():
+def test_a_service_process_forwards_with_its_key():
     with wire(HEARD) as backend:
         config = ServiceConfig(
             port=0,

@@ -75,7 +75,7 @@ async def test_pieces_come_in_order_and_the_iterator_is_closed():
 
 
 @in_loop
-async def test_two_syntheses_take_turns_and_whole_iterations_do_not_mix():
+async def test_syntheses_take_turns_and_whole_ones_do_not_mix():
     lane, seen = make(), []
     long, short = (lambda: numbers(10, seen, "long")), (lambda: numbers(2, seen, "short"))
     await asyncio.gather(read(lane, long), read(lane, short))
@@ -109,7 +109,7 @@ async def test_heavy_engines_share_their_slots_and_light_ones_do_not():
 
 @pytest.mark.parametrize("whole", [False, True])
 @in_loop
-async def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_its_thread_is_done(whole):
+async def test_a_cancelled_request_frees_place_and_then_engine(whole):
     lane = make(queue_limit=1, concurrency=1)
     gate, begun, closed = (threading.Event() for _ in range(3))
 
@@ -139,7 +139,7 @@ async def test_a_cancelled_request_frees_its_place_at_once_and_the_engine_when_i
 
 @pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
-def test_an_event_loop_that_ends_meanwhile_leaves_no_task_behind(whole, caplog):
+def test_an_event_loop_that_ends_leaves_no_task_behind(whole, caplog):
     gate = threading.Event()
 
     def stuck():

@@ -77,7 +77,7 @@ pieces = st.lists(st.floats(0.1, 3.0), min_size=1, max_size=12)
     jobs=st.fixed_dictionaries({name: st.lists(pieces, min_size=1, max_size=5) for name in "abc"}),
     start_s=st.fixed_dictionaries({name: st.floats(0, 10) for name in "abc"}),
 )
-def test_while_two_keys_have_work_neither_gets_more_than_a_piece_or_two_ahead(jobs, start_s):
+def test_two_keys_with_work_get_equal_time(jobs, start_s):
     history = worked(jobs, start_s=start_s)
     longest = max(piece for all_ in jobs.values() for job in all_ for piece in job)
     ends = {owner: max(end for who, _, end in history if who == owner) for owner in jobs}
@@ -100,7 +100,7 @@ def test_quiet_time_is_neither_saved_up_nor_paid_for():
     assert turns[:16].count("b") in {7, 8, 9}
 
 
-def test_the_short_ones_of_a_key_go_first_and_the_long_ones_go_on():
+def test_short_requests_of_a_key_go_before_long_ones():
     order = []
 
     async def main() -> None:
@@ -239,7 +239,7 @@ def test_s152_neither_on_http_nor_on_a_websocket():
 
 
 @pytest.mark.slow
-def test_s163_slow_readers_of_one_key_delay_a_short_text_by_little():
+def test_s163_slow_readers_delay_a_short_text_by_little():
     texts = "A sentence. " * 400
     # Pieces of ten seconds, so that what lies in the buffers is soon full.
     with steady_service(240_000, drain_s=0) as (client, greedy), contextlib.ExitStack() as stack:
@@ -323,7 +323,7 @@ def test_long_work_of_one_key_lets_the_short_of_another_in(windows, operation):
 
 
 @pytest.mark.slow
-def test_s50_work_whose_client_has_left_ends_at_the_next_checkpoint(windows):
+def test_s50_work_of_a_client_that_left_ends_at_a_checkpoint(windows):
     engine, client, greedy = windows
     fields = {"audio": base64.b64encode(recording(100)).decode()}
     with greedy.raw_json("/asr/srt/audio_llm", fields):

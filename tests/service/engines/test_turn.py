@@ -107,7 +107,7 @@ async def test_a_full_queue_refuses_before_the_turn_begins():
 
 
 @in_loop
-async def test_a_cancelled_turn_closes_the_engine_and_says_so_in_the_ledger():
+async def test_a_cancelled_turn_closes_the_engine_and_is_metered():
     turn, rows = make_turn()
     closed: list[str] = []
     begun = asyncio.Event()

@@ -172,7 +172,7 @@ def test_pages_of_other_origins_are_let_in_by_name_only(stage):
                 assert (each.headers.get("access-control-allow-origin") == origin) == allowed
 
 
-def test_each_text_of_a_realtime_connection_is_a_line_of_the_log(staged, talk, caplog):
+def test_each_realtime_text_is_a_line_of_the_log(staged, talk, caplog):
     caplog.set_level("INFO", logger="speechlab")
     with talk(staged.http) as client:
         client.configure(voice_id=staged.voice("plain"), format="pcm")

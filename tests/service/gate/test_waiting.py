@@ -19,7 +19,7 @@ def test_every_reply_says_how_much_is_worked_on_at_once(staged):
         assert dict(one.split("=") for one in told.split(", ")).keys() == {"tts", "asr", "translate"}
 
 
-def test_a_batch_into_a_language_that_the_service_lacks_is_refused_before_the_first_row(staged, tmp_path):
+def test_a_batch_into_an_unknown_language_is_refused_first(staged, tmp_path):
     assert staged.http.request("GET", "/tts/voices").headers["x-speechlab-translates"] == "ja, en, zh"
     rows = pd.DataFrame({"text": ["One.", "Two."], "to": ["fr", "ja"]})
     given = {"source_lang": "en", "store": tmp_path, "progress": False}

@@ -100,7 +100,7 @@ def test_a_model_that_does_not_exist_is_not_ready(error_body, tmp_path):
 
 
 @pytest.mark.parametrize("options", [{"model": "/nowhere/ct2"}, {"device": "cuda:9"}])
-def test_a_model_or_device_that_is_named_and_not_there_stops_the_start(options):
+def test_a_model_or_device_that_is_not_there_stops_the_start(options):
     config = staged_config(engines=NO_ENGINES | {"whisper": options}, recognizer="whisper")
     reason = "'whisper' cannot be used: there is no model" if "model" in options else "no device 'cuda:9'"
     with pytest.raises(ConfigurationError, match=reason), run_service(config):
@@ -108,7 +108,7 @@ def test_a_model_or_device_that_is_named_and_not_there_stops_the_start(options):
 
 
 @pytest.mark.slow
-def test_models_are_loaded_and_warm_before_it_is_ready_if_that_is_asked_for(error_body):
+def test_preload_makes_models_warm_before_it_is_ready(error_body):
     good, bad = Weighty(), Weighty(ModelError("the hash is wrong"))
     for engine, status in ((good, 200), (bad, 503)):
         entry = ServedEngine("weighty", "translator", lambda engine=engine: engine, heavy=True)
@@ -162,7 +162,7 @@ def test_listing_voices_makes_no_idle_engine_again(caplog):
         assert len(made) == 2
 
 
-def test_no_engine_is_not_ready_and_a_large_one_is_not_loaded_for_it(error_body):
+def test_readiness_loads_no_large_engine_and_needs_one(error_body):
     engine = Weighty()
 
     with run_service(staged_config()) as service:
@@ -286,7 +286,7 @@ class Large(Mute):
 
 
 @pytest.mark.slow
-def test_idle_models_are_let_go_and_looking_does_not_count_as_use():
+def test_idle_models_are_let_go_though_looked_at():
     from speechlab.service import voice_uuid
 
     large, light = Large(), Large()

@@ -25,7 +25,7 @@ MIB = 2**20
     limit=st.integers(1, 50),
     steps=st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 30), st.booleans()), max_size=40),
 )
-def test_no_key_takes_more_than_the_limit_and_none_loses_its_share(limit, steps):
+def test_shares_keep_the_limit_and_the_share_of_each_key(limit, steps):
     shares, used = Shares(limit), dict.fromkeys("abcd", 0)
     for owner, amount, back in steps:
         if back and used[owner]:
@@ -87,7 +87,7 @@ def held_bytes(http: Http) -> float:
     )
 
 
-def test_a_key_that_holds_too_much_is_429_and_others_have_their_share(stage, tmp_path, error_body):
+def test_a_key_that_holds_too_much_is_429_and_others_go_on(stage, tmp_path, error_body):
     with contextlib.closing(Database(tmp_path)) as database:
         _, other_key = KeyStore(database).create_key("other")
     with stage(held_bytes=3 * MIB, data_dir=tmp_path) as service:

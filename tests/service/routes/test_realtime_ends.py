@@ -85,7 +85,7 @@ def rows_of(folder):
 
 
 @pytest.mark.parametrize("how", ["close", "reset", "binary", "too large"])
-def test_153_158_a_client_that_leaves_ends_its_synthesis_and_is_recorded(talk, tmp_path, how):
+def test_153_158_a_client_that_leaves_ends_its_synthesis(talk, tmp_path, how):
     with paced(data_dir=tmp_path) as (http, engine), talk(http) as client:
         client.configure(voice_id=VOICE, format="pcm")
         client.send(type="tts.speak", text="a b c d")
@@ -138,7 +138,7 @@ def test_153_a_client_that_leaves_the_queue_costs_nothing(talk, tmp_path):
 
 
 @pytest.mark.slow
-def test_163_a_slow_reader_slows_the_synthesis_and_one_that_stops_is_dropped(stage, talk, tmp_path):
+def test_163_a_reader_that_stops_is_dropped(stage, talk, tmp_path):
     with stage(data_dir=tmp_path, send_timeout_s=1.0) as service, contextlib.ExitStack() as stack:
         # The library reads ahead by a few frames only; "endless" never ends by itself.
         client = stack.enter_context(talk(service.http, max_queue=4))
@@ -230,7 +230,7 @@ def test_152_a_limiter_that_fails_lets_nobody_speak():
     assert engine.given == 0
 
 
-def test_123_a_service_that_stops_finishes_what_runs_and_refuses_the_rest(talk, tmp_path):
+def test_123_a_service_that_stops_finishes_what_runs(talk, tmp_path):
     with contextlib.ExitStack() as clients, contextlib.ExitStack() as stack:
         http, engine = stack.enter_context(paced(data_dir=tmp_path, drain_s=15))
         busy, idle, fresh = (clients.enter_context(talk(http)) for _ in range(3))

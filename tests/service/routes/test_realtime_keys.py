@@ -25,7 +25,7 @@ def rows(access):
     return Ledger(access._database).list_rows()
 
 
-def test_135_150_a_provider_taken_away_is_denied_until_it_is_given_back(kept, talk):
+def test_135_150_a_provider_taken_away_is_denied(kept, talk):
     service, access, stored, key = kept
     with talk(service.http, key) as client:
         client.configure(voice_id=service.voice("plain"), format="pcm")
@@ -43,7 +43,7 @@ def test_135_150_a_provider_taken_away_is_denied_until_it_is_given_back(kept, ta
     assert [call["text"] for call in service.speaker.calls] == ["One.", "Three."]
 
 
-def test_135_a_session_that_is_not_configured_yet_sees_the_change_too(kept, talk):
+def test_135_an_unconfigured_session_sees_the_change_too(kept, talk):
     service, access, stored, key = kept
     with talk(service.http, key) as client:
         access.set_rights(stored.key_id, providers=["q"])
@@ -113,7 +113,7 @@ def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tmp_path):
 
 
 @pytest.mark.slow
-def test_163_a_session_may_last_so_long_and_finishes_what_it_says(stage, talk):
+def test_163_a_session_lasts_so_long(stage, talk):
     with stage(ws_session_s=1.0) as service, talk(service.http) as busy, talk(service.http) as idle:
         busy.configure(voice_id=service.voice("gated"), format="pcm")
         busy.send(type="tts.speak", text="Hello.")

@@ -122,7 +122,7 @@ def test_s69_s72_s74_s75_defaults_reach_the_engine(staged):
     assert staged.ears.calls[-1][1].vad == "off"
 
 
-def test_s68_s69_s74_s75_values_reach_the_engine_at_their_bounds(staged):
+def test_s68_s69_s74_s75_bounds_reach_the_engine(staged):
     given = {
         "hotwords": ["東京", "SpeechLab"], "temperature": 2, "top_p": 0, "frequency_penalty": -2,
         "repetition_penalty": 2.0, "vad": "segments", "min_silence_gap": 0, "segment_padding": 5_000,
@@ -156,7 +156,7 @@ def test_s83_s84_s85_the_legacy_shape(staged):
 
 
 @pytest.mark.slow
-def test_s87_long_recordings_are_refused_by_what_they_unfold_into(stage, error_body):
+def test_s87_recordings_are_refused_by_their_decoded_size(stage, error_body):
     silence = encode(np.zeros(16_000 * 600, dtype=np.float32), "flac", 16_000)
     assert len(silence) < 200_000
     with stage(audio_seconds=60.0) as service:

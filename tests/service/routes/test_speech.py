@@ -21,7 +21,7 @@ def duration_s(data: bytes, kind: str, rate: int = 24_000) -> float:
 
 
 @pytest.mark.engines
-def test_s42_s43_each_format_of_a_real_voice_has_all_of_its_sound(live, hibari):
+def test_s42_s43_each_format_has_all_of_the_sound(live, hibari):
     wav = live.speak(voice_id=hibari, text=TEXT, format="wav").body
     info = soundfile.info(io.BytesIO(wav))
     assert (info.samplerate, info.channels, info.subtype) == (24_000, 1, "PCM_16")
@@ -124,7 +124,7 @@ def test_the_english_voice_says_that_it_cannot_read_japanese(live, hibari):
 
 
 @pytest.mark.engines
-def test_odd_texts_are_spoken_or_refused_but_never_break_anything(live, hibari):
+def test_odd_texts_are_spoken_or_refused(live, hibari):
     for text in ("🙂", "...", "\x00", "a\x00b", "\u200b", "—", "1", "\U0010ffff", "a" * 3_000):
         reply = live.speak(voice_id=hibari, text=text, format="wav")
         assert reply.status in {200, 400}, (text, reply.body)

@@ -66,7 +66,7 @@ def test_s45_refusals_never_reach_the_engine(staged):
     assert staged.speaker.calls == []
 
 
-def test_s46_a_fault_after_the_first_byte_ends_without_the_final_chunk(staged):
+def test_s46_a_late_fault_ends_without_the_final_chunk(staged):
     fields = {"voice_id": staged.voice("breaks-later"), "text": "x", "format": "pcm", "stream": True}
     with staged.http.raw_json("/tts", fields) as connection:
         head, chunks, ended = chunks_of(read_all(connection))
@@ -89,7 +89,7 @@ def test_a_fault_before_the_first_byte_is_a_500_that_says_why(staged, error_body
     assert staged.http.speak(voice_id=staged.voice("plain"), text="x", format="wav").status == 200
 
 
-def test_a_stream_that_fails_midway_is_no_success_in_the_log_and_the_line_says_why(staged, caplog):
+def test_a_stream_that_fails_midway_is_logged_as_500(staged, caplog):
     caplog.set_level("INFO", logger="speechlab")
     fields = {"voice_id": staged.voice("breaks-later"), "text": "x", "format": "pcm", "stream": True}
     with staged.http.raw_json("/tts", fields) as connection:
@@ -130,7 +130,7 @@ def test_s50_leaving_stops_the_synthesis_and_frees_the_place(stage, stream):
 
 
 @pytest.mark.slow
-def test_a_slow_reader_slows_the_synthesis_and_is_let_go_in_the_end(stage):
+def test_a_slow_reader_slows_the_synthesis_and_is_let_go(stage):
     with stage(send_timeout_s=1.0) as service:
         service.speaker.piece_s = 20.0
         fields = {"voice_id": service.voice("endless"), "text": "x", "format": "pcm", "stream": True}

@@ -85,7 +85,7 @@ def test_what_goes_on_sending_after_a_refusal_is_cut_off(staged, monkeypatch):
                 time.sleep(0.05)
 
 
-def test_a_refusal_ends_the_connection_of_a_client_that_reset_it(staged, monkeypatch):
+def test_a_refused_client_that_resets_leaves_no_connection(staged, monkeypatch):
     def fail(_transport):
         raise OSError("as if the client had reset the connection")
 
@@ -98,7 +98,7 @@ def test_a_refusal_ends_the_connection_of_a_client_that_reset_it(staged, monkeyp
 
 
 @pytest.mark.slow
-def test_an_empty_line_after_a_reply_does_not_keep_the_connection(stage):
+def test_an_empty_line_after_a_reply_keeps_no_connection(stage):
     with (
         stage(header_timeout_s=1) as service,
         socket.create_connection(service.http.address, timeout=20) as connection,
@@ -109,7 +109,7 @@ def test_an_empty_line_after_a_reply_does_not_keep_the_connection(stage):
         assert seconds_until_the_end(connection) < 10
 
 
-def test_a_connection_that_reads_its_reply_and_asks_again_is_kept(staged):
+def test_a_connection_that_asks_again_is_kept(staged):
     body = json.dumps({"voice_id": staged.voice("plain"), "text": "Hi.", "format": "wav"}).encode()
     lines = (
         "POST /tts HTTP/1.1",
@@ -196,7 +196,7 @@ def test_the_limit_of_open_files_is_never_reached(tmp_path):
     assert len(lines) < 400
 
 
-def test_other_libraries_say_the_same_once_a_minute_and_never_what_was_raised():
+def test_log_of_other_libraries_repeats_once_a_minute():
     kept: list[str] = []
 
     class Keep(logging.Handler):
@@ -272,7 +272,7 @@ def requests_of(caplog) -> list[dict]:
 
 
 @pytest.mark.slow
-def test_s163_a_stream_that_a_slow_reader_breaks_off_is_not_a_success_in_the_log(stage, caplog):
+def test_s163_a_stream_with_a_slow_reader_is_logged_as_499(stage, caplog):
     caplog.set_level("INFO", logger="speechlab")
     with stage(send_timeout_s=1.0) as service:
         fields = {"voice_id": service.voice("endless"), "text": "Hi.", "format": "pcm", "stream": True}

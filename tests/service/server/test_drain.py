@@ -127,7 +127,7 @@ def test_a_request_that_outlasts_the_drain_is_told(stage, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_stream_that_the_end_breaks_off_is_not_a_success_in_the_log(stage, caplog):
+def test_a_stream_broken_off_by_the_stop_is_logged_as_503(stage, caplog):
     caplog.set_level("INFO", logger="speechlab")
     with stage(drain_s=0) as service:
         fields = {"voice_id": service.voice("endless"), "text": "Hello.", "format": "wav", "stream": True}
@@ -148,7 +148,7 @@ def test_a_stream_that_the_end_breaks_off_is_not_a_success_in_the_log(stage, cap
     assert (logged["status"], logged["sent"]) == (503, 200)
 
 
-def test_an_idle_service_stops_at_once_and_its_idle_connections_with_it(stage):
+def test_an_idle_service_stops_at_once_with_its_connections(stage):
     with stage(drain_s=60) as service:
         idle = socket.create_connection(service.http.address, timeout=20)
         idle.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

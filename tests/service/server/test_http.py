@@ -99,7 +99,7 @@ def test_a_head_that_is_too_long_is_431(usual, head):
     assert "65,536" in body["error"]
 
 
-def test_s115_a_head_that_is_too_long_for_a_handshake_is_no_handshake(usual):
+def test_s115_a_handshake_with_a_long_head_is_invalid(usual):
     with socket.create_connection(usual.http.address, timeout=20) as connection:
         connection.sendall(b"GET /ws/tts/realtime HTTP/1.1\r\nHost: localhost\r\nX-A: " + b"a" * 70_000)
         came = read_all(connection)

@@ -120,7 +120,7 @@ def test_s87_limits_of_the_recording_are_told(decoders):
         ({"decode_wall_s": 0.1}, "decode_wall_s"),
     ],
 )
-def test_s87_bombs_are_refused_within_limits_that_the_settings_name(decoders, settings, named):
+def test_s87_bombs_are_refused_within_the_set_limits(decoders, settings, named):
     bomb = silence(2_400)
     assert len(bomb) < 300_000
     limited = decoders(audio_seconds=4_000, **settings)
