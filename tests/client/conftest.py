@@ -112,3 +112,20 @@ def clip():
 @pytest.fixture(scope="session")
 def wav(clip):
     return clip.encode("wav")
+
+
+@pytest.fixture
+def answering(server, http, wav):
+    """A service that answers whatever is asked in whole replies, and names itself ``service-1``."""
+
+    def answer(request):
+        if request.path.endswith("/voices"):
+            return http.reply(body={"voices": [http.VOICE]}, X_Speechlab_Service="service-1")
+        if "asr" in request.path:
+            return http.reply(body={"text": "あ", "language": "ja"})
+        if "translate" in request.path:
+            return http.reply(body={"id": "t", "model": "m", "choices": [{"message": {"content": "Hello"}}]})
+        return http.reply(body=wav, content_type="audio/wav")
+
+    server.script(answer)
+    return server

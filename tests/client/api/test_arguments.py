@@ -85,23 +85,6 @@ def parameters(method):
 OPTIONS = [*parameters(Client)[:3], *ClientOptions.__annotations__]
 
 
-@pytest.fixture
-def good(server, http, wav):
-    """A service that answers whatever is asked, and counts what costs."""
-
-    def answer(request):
-        if request.path.endswith("/voices"):
-            return http.reply(body={"voices": [http.VOICE]})
-        if "asr" in request.path:
-            return http.reply(body={"text": "あ", "language": "ja"})
-        if "translate" in request.path:
-            return http.reply(body={"choices": [{"message": {"content": "Hello"}}]})
-        return http.reply(body=wav, content_type="audio/wav")
-
-    server.script(answer)
-    return server
-
-
 def list_accepted_unsent(server, function, good, names, aliases=None):
     """As :func:`list_accepted`; a call that is refused has sent nothing but a question for the voices."""
 
@@ -121,7 +104,7 @@ def expect(name, arguments):
     return {argument: ACCEPTED_BY.get((name, argument), ACCEPTED.get(argument, "")) for argument in arguments}
 
 
-def test_wrong_arguments_of_calls_are_refused_by_name(good, lab, wav):
+def test_wrong_arguments_of_calls_are_refused_by_name(answering, lab, wav):
     def configure(**arguments):
         session = lab.realtime(**arguments)
         _portal.run(session._async._ensure_config)
@@ -152,28 +135,28 @@ def test_wrong_arguments_of_calls_are_refused_by_name(good, lab, wav):
         ("one", voices.one, {}, ["name"]),
         ("speak", speak, {}, ["text"]),
     ):
-        accepted = list_accepted_unsent(good, function, arguments, names, ALIASES)
+        accepted = list_accepted_unsent(answering, function, arguments, names, ALIASES)
         assert (name, accepted) == (name, expect(name, names))
     for value in WRONG.values():
         assert voices.get(value) is None
 
 
-def test_wrong_options_are_refused_by_name(good, tmp_path, monkeypatch):
+def test_wrong_options_are_refused_by_name(answering, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def make(**options):
-        with Client(**{"base_url": good.base_url, **options}) as lab:
+        with Client(**{"base_url": answering.base_url, **options}) as lab:
             lab.translate(**MEANT)
 
     def make_async(**options):
         async def call():
-            async with AsyncClient(**{"base_url": good.base_url, **options}) as lab:
+            async with AsyncClient(**{"base_url": answering.base_url, **options}) as lab:
                 await lab.translate(**MEANT)
 
         asyncio.run(call())
 
     def change(**options):
-        with Client(good.base_url) as lab:
+        with Client(answering.base_url) as lab:
             lab.with_options(**options).translate(**MEANT)
 
     for name, function, names in (
@@ -181,27 +164,27 @@ def test_wrong_options_are_refused_by_name(good, tmp_path, monkeypatch):
         ("Client", make_async, OPTIONS),
         ("with_options", change, OPTIONS[3:]),
     ):
-        accepted = list_accepted_unsent(good, function, {}, names)
+        accepted = list_accepted_unsent(answering, function, {}, names)
         assert (name, accepted) == (name, expect(name, names))
 
 
-def test_line_breaks_do_not_reach_the_address(good, lab):
+def test_line_breaks_do_not_reach_the_address(answering, lab):
     with pytest.raises(InvalidRequestError, match="control characters"):
         lab.request("GET", "/x\r\nOther: 1")
     for url in ("http://127.0.0.1/\r\nOther: 1", "http://127.0.0.1\x00"):
         with pytest.raises(ConfigurationError, match="base_url"):
             Client(url)
-    assert not good.requests
+    assert not answering.requests
 
 
-def test_a_single_text_is_one_term(good, lab, wav):
+def test_a_single_text_is_one_term(answering, lab, wav):
     lab.translate(**{**MEANT, "keywords": "いい天気"})
-    assert good.requests[-1].body.decode().count('name="keywords"') == 1
-    assert "いい天気" in good.requests[-1].body.decode()
+    assert answering.requests[-1].body.decode().count('name="keywords"') == 1
+    assert "いい天気" in answering.requests[-1].body.decode()
     lab.transcribe(wav, hotwords="いい天気")
-    assert good.requests[-1].json["hotwords"] == ["いい天気"]
+    assert answering.requests[-1].json["hotwords"] == ["いい天気"]
     lab.translate(**{**MEANT, "keywords": None})
-    assert b"keywords" not in good.requests[-1].body
+    assert b"keywords" not in answering.requests[-1].body
 
 
 @pytest.mark.parametrize("make", [Client, connect])
@@ -210,12 +193,12 @@ def test_refusals_of_options(make, server):
     check_refusals(REFUSALS, "clients", **names)
 
 
-def test_refusals_of_calls_send_nothing(good, lab, wav, http):
+def test_refusals_of_calls_send_nothing(answering, lab, wav, http):
     voice = sl.Voice.parse(http.VOICE)
     lab.voices()
-    good.requests.clear()
+    answering.requests.clear()
     check_refusals(REFUSALS, "calls", sl=sl, io=io, lab=lab, wav=wav, voice=voice)
-    assert not [request for request in good.requests if not request.path.endswith("/voices")]
+    assert not [request for request in answering.requests if not request.path.endswith("/voices")]
 
 
 def test_errors_name_the_parameter_and_the_rule(lab, http):

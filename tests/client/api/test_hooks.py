@@ -13,45 +13,34 @@ from speechlab.client import AsyncClient, Client
 MEANT = {"source_lang": "ja", "target_lang": "en"}
 
 
-@pytest.fixture
-def service(server, http):
-    def answer(request):
-        if request.path.endswith("/voices"):
-            return http.reply(body={"voices": [http.VOICE]})
-        return http.reply(body={"id": "t", "model": "m", "choices": [{"message": {"content": "Hello"}}]})
-
-    server.script(answer)
-    return server
-
-
 @pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
-def test_a_hook_that_ends_the_program_fails_no_call(service, caplog, end):
+def test_a_hook_that_ends_the_program_fails_no_call(answering, caplog, end):
     def leave(_):
         raise end("a step of a call")
 
-    with Client(service.base_url, on_event=leave) as lab, Client(service.base_url) as other:
+    with Client(answering.base_url, on_event=leave) as lab, Client(answering.base_url) as other:
         assert lab.translate("a", **MEANT).text == other.translate("a", **MEANT).text == "Hello"
     assert caplog.text.count("the on_event hook failed; the call continues") == 3
 
 
-def test_an_interrupt_of_a_loop_of_ones_own_comes_through(service):
+def test_an_interrupt_of_a_loop_of_ones_own_comes_through(answering):
     def interrupt(_):
         raise KeyboardInterrupt
 
     async def main():
-        async with AsyncClient(service.base_url, on_event=interrupt) as lab:
+        async with AsyncClient(answering.base_url, on_event=interrupt) as lab:
             await lab.translate("a", **MEANT)
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
 
 
-def test_a_transport_that_exits_ends_its_own_call_alone(service):
+def test_a_transport_that_exits_ends_its_own_call_alone(answering):
     def leave(_):
         sys.exit("no network")
 
-    own = Client(service.base_url, transport=httpx2.MockTransport(leave))
-    with own, Client(service.base_url) as other:
+    own = Client(answering.base_url, transport=httpx2.MockTransport(leave))
+    with own, Client(answering.base_url) as other:
         with pytest.raises(SystemExit, match="no network"):
             own.translate("a", **MEANT)
         assert other.translate("a", **MEANT).text == "Hello"

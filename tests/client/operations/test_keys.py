@@ -54,16 +54,8 @@ TRANSLATION = {
 
 
 @pytest.fixture
-def lab(server, http, wav):
-    def answer(request):
-        if request.path.endswith("/voices"):
-            return http.reply(body={"voices": [http.VOICE]}, X_Speechlab_Service=SERVICE)
-        if "asr" in request.path:
-            return http.reply(body={"text": "あ", "language": "ja"})
-        return http.reply(body=wav, content_type="audio/wav")
-
-    server.script(answer)
-    with Client(server.base_url) as client:
+def lab(answering):
+    with Client(answering.base_url) as client:
         yield client
 
 

@@ -17,22 +17,11 @@ def store(tmp_path):
     return tmp_path / "kept"
 
 
-@pytest.fixture
-def service(server, http, wav):
-    def answer(request):
-        if request.path.endswith("/voices"):
-            return http.reply(body={"voices": [http.VOICE]}, X_Speechlab_Service="service-1")
-        return http.reply(body=wav, content_type="audio/wav")
-
-    server.script(answer)
-    return server
-
-
-def test_names_of_voices_are_known_without_the_service(service, store, http, wav):
-    with Client(service.base_url) as lab:
+def test_names_of_voices_are_known_without_the_service(answering, store, http, wav):
+    with Client(answering.base_url) as lab:
         live = sl.batch.synthesize(FRAME, lab, format="wav", store=store, progress=False)
     assert list(live.status) == ["ok", "ok"]
-    service.script(http.CLOSE)
+    answering.script(http.CLOSE)
     with Client(store=store, mode="replay") as lab:
         assert lab.voices()["calm"].id == http.VOICE_ID
         assert lab.voices()[0].sample_rates == (16000, 24000)
@@ -44,22 +33,22 @@ def test_names_of_voices_are_known_without_the_service(service, store, http, wav
         again = sl.batch.synthesize(FRAME, lab, format="wav", store=store, progress=False)
     assert list(again.status) == ["cached", "cached"]
     assert list(again.audio) == list(live.audio)
-    assert not service.requests
+    assert not answering.requests
 
 
-def test_a_replaying_client_reads_the_batchs_store(service, store, http, monkeypatch, tmp_path):
+def test_a_replaying_client_reads_the_batchs_store(answering, store, http, monkeypatch, tmp_path):
     def run():
-        with sl.connect(service.base_url) as lab:
+        with sl.connect(answering.base_url) as lab:
             spoken = sl.batch.synthesize(FRAME, lab, format="wav", store=store, progress=False)
         return list(spoken.audio)
 
     monkeypatch.setenv("SPEECHLAB_STORE", str(tmp_path / "own"))
     live = run()
-    service.script(http.CLOSE)
+    answering.script(http.CLOSE)
     monkeypatch.setenv("SPEECHLAB_MODE", "replay")
     assert run() == live
     with sl.connect() as lab:
         more = sl.batch.synthesize(FRAME.assign(text="う"), lab, format="wav", store=store, progress=False)
     assert set(more.error_type) == {"ReplayMiss"}
     assert str(store) in more.error[0]
-    assert not service.requests
+    assert not answering.requests

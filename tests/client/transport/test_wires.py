@@ -74,11 +74,11 @@ def test_errors_are_the_same(server, lab, http, wav, clock):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_many_at_once_and_a_second_loop(server, http, wire):
+def test_many_at_once_and_a_second_loop(server, http):
     server.script([0.02, http.reply(body=TRANSLATED)])
 
-    def twice():
-        lab = AsyncClient(server.base_url, transport=wire, max_concurrency=150)
+    def twice(library):
+        lab = AsyncClient(server.base_url, transport=library, max_concurrency=150)
 
         async def many():
             calls = [lab.translate(str(n), source_lang="ja", target_lang="en") for n in range(15)]
@@ -86,7 +86,7 @@ def test_many_at_once_and_a_second_loop(server, http, wire):
 
         return asyncio.run(many()), asyncio.run(many())
 
-    assert twice() == (["Hello"] * 15, ["Hello"] * 15)
+    assert [twice(library) for library in ("httpx2", "aiohttp")] == [(["Hello"] * 15, ["Hello"] * 15)] * 2
     gc.collect()  # what was left open warns here, and not in another test
 
 
