@@ -61,7 +61,7 @@ def make_frame(name, count):
     return segments.frame(pd.DataFrame(columns))
 
 
-def test_quotation_marks_of_an_instant_come_back_from_a_textgrid(tmp_path):
+def test_quotation_marks_come_back_from_a_textgrid(tmp_path):
     said = ['say "yes"', '"', 'two ""']
     table = segments.frame(
         pd.DataFrame({"file": "talk", "start": [0.0, 1.0, 2.0], "end": [0.0, 1.0, 2.5], "text": said})
@@ -168,7 +168,7 @@ def test_no_text_or_name_is_changed_in_silence(name, tmp_path):
             assert sum(note.startswith("1 ") for note in done.notes) >= 1
 
 
-def test_control_characters_are_refused_by_files_of_lines_and_tags(tmp_path):
+def test_write_refuses_control_characters(tmp_path):
     table = segments.frame([{"file": "talk", "start": 1.0, "end": 2.0, "text": "a\x1b[0m"}])
     words = r"row 0 .* the text .* has the control character '\\x1b'; remove it"
     for name in ("vtt", "stm", "textgrid", "elan", "ass", "ttml", "audacity"):
@@ -440,7 +440,7 @@ def test_a_malformed_line_costs_itself(tmp_path):
             assert segments.read(path)["text"].tolist() == texts
 
 
-def test_annotations_of_elan_that_touch_share_the_time_between_their_ends(tmp_path):
+def test_touching_annotations_of_elan_share_their_time(tmp_path):
     """Words that subdivide a phrase: ELAN spaces slots without a time evenly."""
     path = tmp_path / "x.eaf"
     rows = [{"start": at, "end": at + 1, "text": str(at), "speaker": "words"} for at in range(1, 5)]
@@ -493,7 +493,7 @@ def test_malformed_files_without_lines(tmp_path):
         ("x.TextGrid", [{"file": "a", "text": "see item [1]"}], r"text 'see item \[1\]' has 'item \['"),
     ],
 )
-def test_what_a_format_cannot_hold_is_refused_and_nothing_is_written(name, rows, text, tmp_path):
+def test_write_refuses_what_a_format_cannot_hold(name, rows, text, tmp_path):
     table = pd.DataFrame([{"start": 1.0, "end": 2.0, **row} for row in rows])
     path = tmp_path / name
     path.write_text("before")

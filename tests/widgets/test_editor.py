@@ -185,7 +185,7 @@ def test_what_cannot_be_edited_is_refused_with_a_remedy(clip):
             assert len(editor.frame) == 3
 
 
-def test_the_saved_notebook_has_segments_speakers_and_reference_as_text(editor):
+def test_static_html_has_segments_speakers_and_reference(editor):
     edit(editor, [0, 1.0, 1.5, "$5 and $6", "<b>Ann</b>", 0])
     html = str(editor.static_html())
     assert "&lt;i&gt;c&lt;/i&gt;" in html

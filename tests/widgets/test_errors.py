@@ -40,7 +40,7 @@ def kinds(table):
     return {column["name"]: column["kind"] for column in table.columns}
 
 
-def test_the_worst_rows_stand_first_and_those_without_a_score_last(small):
+def test_worst_rows_stand_first_and_unscored_ones_last(small):
     table = ErrorBrowser(small)
     assert repr(table) == "ErrorBrowser(5 rows, 0 marked)"
     assert table.frame.index.tolist() == ["utt-1", "utt-0", "utt-2", "utt-3", "utt-4"]
@@ -86,7 +86,7 @@ def test_lists_travel_as_lists_and_labels_may_repeat(small):
 
 
 @pytest.mark.parametrize("way", ["two scored tables", "two columns"])
-def test_two_systems_stand_beside_each_other_where_they_differ_first(frame, small, large, way):
+def test_two_systems_stand_side_by_side_by_difference(frame, small, large, way):
     if way == "two columns":
         table = ErrorBrowser(frame.assign(small=SMALL, large=LARGE), hypothesis=["small", "large"])
         hypotheses = ["small", "large"]

@@ -87,9 +87,7 @@ def show_by_name(request, shown, name):
 
 
 @pytest.mark.parametrize("name", ["table", "player", "editor", "test", "recorder", "preview"])
-def test_a_click_anywhere_in_a_widget_gives_it_the_keys_and_a_click_elsewhere_takes_them(
-    request, shown, name
-):
+def test_a_click_in_a_widget_gives_it_the_keys(request, shown, name):
     page = show_by_name(request, shown, name)
     root = page.locator(".speechlab-live")
     outside = "getComputedStyle(document.querySelector('.speechlab-live')).boxShadow"
@@ -123,7 +121,7 @@ def test_a_click_anywhere_in_a_widget_gives_it_the_keys_and_a_click_elsewhere_ta
     assert page.evaluate(LEAKED) == [*KEYS[:44], *FEW]
 
 
-def test_keys_stay_in_the_table_when_the_notebook_takes_the_focus_late_or_what_had_it_is_gone(show_table):
+def test_keys_stay_in_the_table_when_the_focus_goes(show_table):
     table = AudioTable(rows())
     page = show_table(table)
     page.evaluate("document.getElementById('cell').tabIndex = -1")

@@ -87,7 +87,7 @@ COMMANDS += ["Alt+Enter", "Control+Enter", "Control+a", "Control+z"]
 """Keys that are commands of a notebook. That no other key leaves a widget is seen in ``test_keys_browser.py``."""
 
 
-def test_no_key_of_a_widget_reaches_the_notebook_after_a_click_on_its_words(notebook):
+def test_no_key_of_a_widget_reaches_the_notebook(notebook):
     notebook.run(SOUNDS, EVERY)
     page = notebook.page
     page.locator(".speechlab-preview").wait_for()
@@ -387,7 +387,7 @@ WIDGETS = [
 ]
 
 
-def test_widgets_are_used_in_jupyterlab_and_stay_when_the_notebook_is_opened_again(notebook):
+def test_widgets_work_in_jupyterlab_and_stay_in_notebooks(notebook):
     codes = [code for code, *_ in WIDGETS]
     with voices_service() as client:
         notebook.run(f"{SOUNDS}lab = sl.Client({client.base_url!r}, api_key={KEY!r})", *codes)

@@ -110,7 +110,7 @@ def test_checks_are_of_systems_that_listeners_hear(frame, sent):
     assert {AudioClip.from_bytes(buffers[0]).duration_s for _, buffers in sent} == {0.6}
 
 
-def test_a_seed_makes_the_same_test_again_and_another_table_another(frame):
+def test_a_seed_makes_the_same_test_again(frame):
     one, same = ListeningTest(frame, seed=5), ListeningTest(frame, seed=5)
     assert one.key == same.key
     others = [
@@ -334,7 +334,7 @@ def test_a_key_is_never_replaced_by_that_of_another_test(frame, tmp_path):
         first.save(tmp_path)
 
 
-def test_a_page_that_is_far_too_large_is_refused_after_a_few_sounds(frame, tmp_path, monkeypatch):
+def test_save_refuses_a_large_page_after_a_few_sounds(frame, tmp_path, monkeypatch):
     monkeypatch.setattr("speechlab.widgets._listening.files._MAX_PAGE_BYTES", 100_000)
     encoded = []
     encode = AudioClip.encode
@@ -448,7 +448,7 @@ def crowd(**options):
     return ListeningTest(frame, "ab", seed=4, **{"items_per_listener": 3, **options})
 
 
-def test_each_listener_has_a_part_and_all_items_are_asked_equally_often():
+def test_parts_of_listeners_ask_all_items_equally_often():
     test = crowd()
     key = ListeningKey.model_validate(test.key)
     asked = Counter()

@@ -113,7 +113,7 @@ def test_answers_land_in_python_one_listener_after_the_other(show_test, frame):
     assert page.evaluate("window.fired") is None
 
 
-def test_who_reloads_goes_on_where_he_was_and_others_have_orders_of_their_own(show_test, frame):
+def test_who_reloads_goes_on_and_others_have_own_orders(show_test, frame):
     test = ListeningTest(frame, training=0, checks=0, seed=2)
     page = show_test(test)
     begin(page)
@@ -158,7 +158,7 @@ def tell_session(page, test):
     page.evaluate("session => model.set('session', session)", test.session)
 
 
-def test_two_windows_of_a_notebook_lose_no_answer_say_so_and_take_nobody_s_place(shown, show_test, frame):
+def test_two_windows_of_a_notebook_lose_no_answer(shown, show_test, frame):
     test = ListeningTest(frame, training=0, checks=0, seed=2)
     one, other = two_windows(shown, show_test, test)
     begin(one)
@@ -270,7 +270,7 @@ def test_a_kernel_that_is_gone_is_said_in_words(show_test, frame):
     assert "The kernel does not answer" in page.locator(".sl-warning").inner_text()
 
 
-def test_a_sound_that_is_gone_is_said_in_words_and_holds_nobody_up(show_test, frame, tmp_path):
+def test_a_sound_that_is_gone_holds_nobody_up(show_test, frame, tmp_path):
     tone(300).save(tmp_path / "gone.wav")
     test = ListeningTest(frame.assign(audio=str(tmp_path / "gone.wav")), training=0, checks=0)
     (tmp_path / "gone.wav").unlink()
@@ -297,9 +297,7 @@ def exported(shown, frame, tmp_path):
 
 @needs_axe
 @pytest.mark.parametrize(("shown", "method"), [("dark", "mos"), ("light", "mushra")], indirect=["shown"])
-def test_a_page_breaks_no_rule_of_axe_and_gives_a_file_of_answers_that_the_study_reads(
-    shown, exported, frame, method, tmp_path
-):
+def test_a_page_passes_axe_and_gives_a_file_of_answers(shown, exported, frame, method, tmp_path):
     """All rules, those for whole pages and the experimental ones too; of contrast those of AA, 4.5 to 1."""
     options = {"reference": "original", "text": "text", "checks": 1, "seed": 1, "title": HOSTILE}
     test = ListeningTest(frame[frame["system"] != "two"], method, **options)
@@ -339,9 +337,7 @@ def test_a_page_breaks_no_rule_of_axe_and_gives_a_file_of_answers_that_the_study
     assert report is None or len(report.table) == len(rows)
 
 
-def test_a_page_saves_the_answers_so_far_and_goes_on_after_a_reload_and_for_the_next(
-    exported, frame, tmp_path
-):
+def test_a_page_saves_answers_and_goes_on_after_a_reload(exported, frame, tmp_path):
     page = exported(ListeningTest(frame, training=0, checks=0, seed=8))
     # its policy lets nothing else run
     page.evaluate(
@@ -386,9 +382,7 @@ def test_answers_in_the_browser_that_were_edited_break_nothing(exported, frame):
         assert heading(page) == "Question 1 of 6"
 
 
-def test_two_windows_of_a_page_lose_no_answer_say_so_and_keep_two_listeners_apart(
-    shown, exported, frame, tmp_path
-):
+def test_two_windows_of_a_page_lose_no_answer(shown, exported, frame, tmp_path):
     test = ListeningTest(frame, training=0, checks=0, seed=8)
     one = exported(test)
     begin(one)
@@ -440,7 +434,7 @@ def test_a_window_that_has_slept_puts_back_what_it_has_answered(shown, exported,
 
 
 @pytest.mark.parametrize("shown", ["dark"], indirect=True)
-def test_a_page_of_one_listener_of_a_crowd_asks_about_him_and_gives_a_code(shown, frame, tmp_path):
+def test_a_page_of_a_crowd_asks_and_gives_a_code(shown, frame, tmp_path):
     """In Japanese, on a phone: his part alone, questions before and after, and a code once the file is saved."""
     test = ListeningTest(
         frame,
@@ -503,7 +497,7 @@ ODD = [
 ]
 
 
-def test_sounds_of_any_length_and_rate_are_heard_from_a_disk_without_a_network(chromium, tmp_path):
+def test_sounds_of_any_kind_are_heard_from_a_disk(chromium, tmp_path):
     """Silence, one sample, two channels, four rates: as a file that a listener opens."""
     frame = pd.DataFrame({"item": "a", "system": list("wxyz"), "audio": ODD})
     page_file = ListeningTest(frame, training=0, checks=0, seed=1).save(tmp_path / "t.html")

@@ -30,7 +30,7 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 @pytest.mark.parametrize(("name", "value"), [("VSCODE_PID", "1"), ("SPEECHLAB_WIDGETS", "live")])
-def test_hosts_that_start_widgets_only_where_one_is_shown_get_both(monkeypatch, name, value):
+def test_hosts_that_need_a_view_get_html_and_view(monkeypatch, name, value):
     monkeypatch.setenv(name, value)
     bundle, metadata = BatchPreview()._repr_mimebundle_()
     assert set(bundle) == {"text/html", "text/plain", VIEW}
@@ -77,7 +77,7 @@ def test_a_batch_whose_kernel_dies_is_in_the_notebook_as_it_was(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("host", "updates"), [("", 1), ("VSCODE_PID", 0)])
-def test_the_html_is_made_anew_but_for_hosts_whose_view_would_end_with_it(monkeypatch, host, updates):
+def test_html_is_made_anew_where_the_view_stays(monkeypatch, host, updates):
     if host:
         monkeypatch.setenv(host, "1")
     editor = SegmentEditor(AudioClip(np.zeros(9_000), 9_000), [(0.0, 0.5, "first")])
@@ -90,7 +90,7 @@ def test_the_html_is_made_anew_but_for_hosts_whose_view_would_end_with_it(monkey
 
 
 @pytest.mark.parametrize("host", ["", "VSCODE_PID"])
-def test_a_preview_ends_as_plain_html_and_begins_again_as_a_view_in_every_host(monkeypatch, host):
+def test_a_preview_ends_as_plain_html_in_every_host(monkeypatch, host):
     if host:
         monkeypatch.setenv(host, "1")
     preview = BatchPreview()

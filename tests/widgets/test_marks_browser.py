@@ -51,7 +51,7 @@ def mark_some(page):
     page.keyboard.press("Enter")
 
 
-def test_a_reader_marks_a_page_which_keeps_it_and_gives_a_file_that_show_takes(shown, tmp_path):
+def test_marks_of_a_page_are_kept_and_saved(shown, tmp_path):
     table = AudioTable(rows())
     table.marked = ["k0"]  # the author's own marks are not in the page
     page = saved(table, tmp_path, shown)
@@ -79,7 +79,7 @@ def test_the_page_of_errors_is_marked_and_given_back_too(shown, tmp_path):
     assert ErrorBrowser(frame, marks=file).marked == [worst]
 
 
-def test_two_pages_keep_their_marks_apart_and_a_report_s_page_cannot_be_marked(shown, tmp_path):
+def test_pages_keep_their_marks_apart(shown, tmp_path):
     page = saved(AudioTable(rows()), tmp_path, shown)
     mark_some(page)
     page = saved(AudioTable(rows(4)), tmp_path, shown)
@@ -90,7 +90,7 @@ def test_two_pages_keep_their_marks_apart_and_a_report_s_page_cannot_be_marked(s
     assert page.locator(".sl-star, .sl-rate, .sl-noted").count() == 0
 
 
-def test_a_page_in_a_browser_that_keeps_nothing_says_so_and_still_gives_the_file(shown, tmp_path):
+def test_marks_are_saved_where_the_browser_keeps_none(shown, tmp_path):
     shown.page.add_init_script("Storage.prototype.setItem = () => { throw new Error('full'); };")
     page = saved(AudioTable(rows()), tmp_path, shown)
     page.locator(".sl-row").first.wait_for()
@@ -142,7 +142,7 @@ def test_the_html_has_the_marks_the_order_and_the_filters(show_table):
 
 
 @pytest.mark.parametrize("long", [False, True])
-def test_ten_thousand_judged_rows_take_sixty_kilobytes_of_html_and_come_back(tmp_path, long):
+def test_marks_of_ten_thousand_rows_take_little_html(tmp_path, long):
     random = np.random.default_rng(7)
     frame = pd.DataFrame({"text": ["a"] * 10_000, "audio": [None] * 10_000})
     judged = frame.assign(mark=random.random(10_000) < 0.5, rating=random.integers(1, 6, 10_000))

@@ -62,7 +62,7 @@ def test_a_clip_shows_its_waveform_and_plays(shown):
     assert page.evaluate("document.querySelector('audio').duration") == pytest.approx(2.0, abs=0.02)
 
 
-def test_a_report_follows_the_scheme_fits_a_narrow_screen_and_stops_what_might_get_through(shown):
+def test_a_document_fits_schemes_and_screens_and_runs_nothing(shown):
     rows = [["long" * 10, "x" * 60, 0.5]] * 3
     smuggled = Html(
         "<script>window.fired=1</script><img src=http://elsewhere.test/x.png onerror='window.fired=1'>"

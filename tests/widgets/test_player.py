@@ -35,7 +35,7 @@ def asked(player, **content):
 
 
 @pytest.mark.parametrize("form", ["flac", "wav", "mp3", "ogg"])
-def test_the_sound_travels_in_pieces_and_exactly_unless_another_format_is_asked_for(form):
+def test_player_sends_exact_pieces_of_each_format(form):
     sound = AudioClip(0.5 * np.sin(np.arange(25 * 8_000) / 20), 8_000)
     player = Player(sound, format=form)
     for piece, (start, end) in enumerate([(0, 10), (10, 20), (20, 25)]):
@@ -74,7 +74,7 @@ def test_a_file_that_is_gone_later_is_words(tmp_path):
     assert "no sound" in str(player.static_html())
 
 
-def test_a_zoomed_waveform_and_a_spectrogram_are_drawn_when_asked_for(clip):
+def test_player_draws_zoomed_waveform_and_spectrogram(clip):
     player = Player(clip)
     [(told, data)] = asked(player, type="peaks", clip=0, start=0.25, end=0.5, count=100)
     assert len(data) == 200

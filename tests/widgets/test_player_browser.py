@@ -46,7 +46,7 @@ def played(page):
     return page.evaluate("starts.map(({ offset, duration, rate }) => [offset, duration, rate])")
 
 
-def test_names_roles_and_values_are_there_for_those_who_cannot_see_it(show_player, player):
+def test_player_has_names_roles_and_values(show_player, player):
     page = show_player(player)
     seen = []
     for _ in range(11):
@@ -75,7 +75,7 @@ def test_names_roles_and_values_are_there_for_those_who_cannot_see_it(show_playe
     assert loop.get_attribute("aria-pressed") == "true"
 
 
-def test_text_from_outside_stays_text_and_has_contrast_in_both_schemes(show_player, player):
+def test_player_shows_text_as_text_with_contrast(show_player, player):
     page = show_player(player)
     assert page.get_by_text("<img src=x").count() == 1
     page.evaluate("model.set('title', '<svg onload=window.fired=1>')")
@@ -95,7 +95,7 @@ def test_text_from_outside_stays_text_and_has_contrast_in_both_schemes(show_play
     assert papers[0] > papers[1]
 
 
-def test_a_segment_is_chosen_then_plays_exactly_its_samples_and_reports_the_end(show_player, player):
+def test_a_segment_plays_exactly_its_samples(show_player, player):
     page = show_player(player)
     segment = page.get_by_role("button", name=re.compile("聞き取れてますか"))
     segment.click()
@@ -121,7 +121,7 @@ def test_a_segment_is_chosen_then_plays_exactly_its_samples_and_reports_the_end(
     assert page.get_by_role("list", name="Segments").get_by_role("listitem").count() == 1
 
 
-def test_play_and_pause_by_button_and_by_space_and_removing_it_ends_the_sound(show_player, player):
+def test_play_and_pause_by_button_key_and_removal(show_player, player):
     page = show_player(player)
     page.get_by_role("button", name="Play", exact=True).click()
     page.wait_for_function("starts.length && Number(document.querySelector('.sl-slider').ariaValueNow) > 0")
@@ -206,7 +206,7 @@ def test_a_click_seeks_and_a_drag_selects(show_player, player):
     assert state(page, "selection") == []
 
 
-def test_a_selection_repeats_without_a_gap_until_the_loop_is_let_go(show_player, player):
+def test_a_selection_repeats_without_a_gap(show_player, player):
     page = show_player(player)
     page.evaluate("model.set('selection', [1, 1.2]); model.set('loop', true)")
     slider(page).press("Enter")
@@ -240,7 +240,7 @@ def test_another_speed_keeps_the_pitch(show_player):
         assert np.abs(np.diff(sound)).max() < 0.06  # without a click; the tone itself moves by 0.04
 
 
-def test_sound_comes_in_pieces_that_follow_each_other_to_the_sample(show_player):
+def test_pieces_of_sound_follow_to_the_sample(show_player):
     page = show_player(Player(AudioClip(tone(25), RATE)))
     page.evaluate("model.emit('msg:custom', {type: 'play', start: 9.9, end: 10.2})")
     starts = played(page)
@@ -253,7 +253,7 @@ def test_sound_comes_in_pieces_that_follow_each_other_to_the_sample(show_player)
     assert {asked["piece"] for asked in page.evaluate("sent") if asked["type"] == "sound"} == {0, 1}
 
 
-def test_three_hours_open_at_once_and_their_end_plays_without_what_is_before(show_player, tmp_path):
+def test_the_end_of_three_hours_plays_at_once(show_player, tmp_path):
     file = tmp_path / "talk.wav"
     sf.write(file, np.zeros(0, np.int16), 8_000, "PCM_16")
     header = bytearray(file.read_bytes())
@@ -328,7 +328,7 @@ def test_segments_of_a_tier_that_overlap_stand_below_each_other(show_player):
     assert "lane" not in page.evaluate("JSON.stringify(model.get('layers'))")
 
 
-def test_what_is_zoomed_into_is_asked_for_and_the_spectrogram_too(show_player):
+def test_zoomed_waveform_and_spectrogram_are_asked_for(show_player):
     page = show_player(Player(AudioClip(tone(60), RATE), spectrogram=True))
     asked = "window.sent && sent.some(({ type, end }) => type === '{}' && end === 30.05)"
     page.evaluate("model.set('view', [29.95, 30.05])")
@@ -350,7 +350,7 @@ def test_clips_of_one_sample_and_of_silence_say_so_and_play(show_player, clip, f
     page.keyboard.press("+")
 
 
-def test_a_file_that_is_gone_and_a_kernel_that_is_gone_are_words(show_player, player):
+def test_player_says_that_file_or_kernel_is_gone(show_player, player):
     page = show_player(player)
     page.evaluate("void (model.send = () => { throw new Error('closed') })")
     page.get_by_role("button", name="Play", exact=True).click()

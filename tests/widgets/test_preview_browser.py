@@ -38,7 +38,7 @@ def preview():
     return made
 
 
-def test_rows_and_the_line_are_there_and_hostile_text_stays_text(show_preview, preview):
+def test_preview_shows_rows_and_line_as_text(show_preview, preview):
     page = show_preview(preview)
     assert page.get_by_role("group", name="Batch: Recognition").count() == 1
     assert page.locator("tbody tr").count() == 4
@@ -98,7 +98,7 @@ def test_in_a_narrow_place_nothing_is_cut_off(show_preview, preview):
     assert text.bounding_box()["x"] < latency.bounding_box()["x"]
 
 
-def test_the_live_view_replaces_the_html_wherever_it_stands_and_gives_it_back(shown):
+def test_the_live_view_replaces_the_html_and_gives_it_back(shown):
     preview = BatchPreview()
     shown.files["/preview.js"] = ("text/javascript", preview._esm)
     html = preview._repr_mimebundle_()["text/html"]

@@ -45,7 +45,7 @@ def test_chunks_come_in_any_order_and_twice():
     assert len(recorder.takes) == 1
 
 
-def test_a_take_is_told_of_and_becomes_a_wav_of_the_rate_that_was_asked_for(tmp_path):
+def test_a_take_becomes_a_wav_of_the_rate_asked_for(tmp_path):
     recorder = Recorder(sample_rate=16_000)
     tone = np.clip(np.sin(np.arange(RATE) / 20) * 33_500, -32_768, 32_767)
     chunk(recorder, 0, tone)

@@ -221,7 +221,7 @@ def test_other_refusals_are_words(show_recorder):
         shown.page.get_by_text(said).wait_for()
 
 
-def test_code_that_may_not_run_in_the_audio_thread_is_words_and_closes_the_microphone(show_recorder):
+def test_recorder_says_that_no_code_may_run_in_audio(show_recorder):
     shown = show_recorder(Recorder())
     shown.page.evaluate(
         """() => {
@@ -236,7 +236,7 @@ def test_code_that_may_not_run_in_the_audio_thread_is_words_and_closes_the_micro
     assert shown.page.evaluate("ended") == 1
 
 
-def test_a_microphone_that_goes_while_it_records_keeps_what_it_heard(show_recorder):
+def test_a_microphone_that_goes_keeps_what_it_heard(show_recorder):
     recorder = Recorder()
     shown = show_recorder(recorder)
     shown.page.evaluate(
@@ -283,7 +283,7 @@ def test_a_microphone_is_chosen_by_name(show_recorder):
     assert name in shown.recorder.takes[1]["device"]
 
 
-def test_a_kernel_that_is_gone_is_words_and_the_microphone_closes_with_the_widget(show_recorder):
+def test_recorder_says_that_the_kernel_is_gone(show_recorder):
     shown = show_recorder(Recorder())
     page = shown.page
     page.evaluate("void (model.send = () => { throw new Error('closed') })")

@@ -71,7 +71,7 @@ def test_stop_closes_the_stream_and_keeps_what_came(lab):
     assert lab.stream_speech("Next.", voice=voice(lab, "quiet"), format="wav").play().wait().duration_s == 2.0
 
 
-def test_the_error_of_a_stream_is_said_and_raised_and_what_came_is_kept(lab):
+def test_a_stream_that_fails_keeps_what_came(lab):
     player = lab.stream_speech("Bad.", voice=voice(lab, "fails later"), format="wav").play()
     with pytest.raises(SpeechLabError):
         player.wait()
@@ -107,7 +107,7 @@ def test_players_in_threads_each_have_their_own_sound(lab):
     assert peaks == pytest.approx([0.02, 0.6, 0.02], abs=0.01)
 
 
-def test_streams_and_sessions_are_played_and_awaited_in_a_running_loop(lab):
+def test_streams_and_sessions_play_in_a_running_loop(lab):
     chosen = voice(lab, "quiet")
     endless = voice(lab, "endless")
 

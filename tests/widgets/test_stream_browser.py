@@ -129,7 +129,7 @@ def follow(page, player, number=0):
     )
 
 
-def test_it_sounds_with_the_first_piece_and_the_next_ones_follow_without_a_gap(show_streams):
+def test_a_stream_sounds_at_once_and_without_a_gap(show_streams):
     spoken = Spoken(1.0)
     player = StreamPlayer(spoken, title=HOSTILE)
     page = show_streams(player)
@@ -179,7 +179,7 @@ def test_two_players_sound_one_after_the_other_without_a_gap(show_streams):
     other.end()
 
 
-def test_stop_ends_the_sound_and_the_stream_and_the_next_player_begins(show_streams):
+def test_stop_ends_a_stream_and_the_next_begins(show_streams):
     one, other = Spoken(5.0), Spoken()
     players = [StreamPlayer(one), StreamPlayer(other)]
     page = show_streams(*players)
@@ -219,7 +219,7 @@ def test_a_view_that_comes_late_asks_for_what_it_has_missed(show_streams):
     spoken.end()
 
 
-def test_a_page_that_is_loaded_again_is_silent_until_play_is_pressed(show_streams):
+def test_a_stream_loaded_again_waits_for_play(show_streams):
     spoken = Spoken()
     player = StreamPlayer(spoken)
     spoken.give()

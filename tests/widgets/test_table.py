@@ -86,7 +86,7 @@ def test_sound_comes_as_clips_paths_and_bytes(frame, tmp_path, way):
     assert (told["facts"], len(peaks)) == ([[0.5, "", 20]], 20)
 
 
-def test_sound_beyond_some_megabytes_comes_as_a_preview_that_says_so(monkeypatch, frame):
+def test_large_sound_comes_as_a_preview(monkeypatch, frame):
     monkeypatch.setattr("speechlab.widgets._shared.sounds._MAX_EXACT_BYTES", 4_000)
     ((told, (data,)),) = answers_of(AudioTable(frame), type="sound", row=0)
     assert told["note"] == "preview"
@@ -149,7 +149,7 @@ def pieces_of(table, row, column="hypothesis"):
     return orjson.loads(data)[0]["pieces"]
 
 
-def test_differences_are_words_or_characters_in_the_spelling_as_written(frame):
+def test_differences_are_in_the_spelling_as_written(frame):
     table = AudioTable(frame)
     assert pieces_of(table, 0) == [
         ["equal", "this ", ""], ["delete", "is a", "recognition"], ["insert", "was", "recognition"],
@@ -162,7 +162,7 @@ def test_differences_are_words_or_characters_in_the_spelling_as_written(frame):
     assert pieces_of(table, 5) == [["equal", "the same text", ""]]
 
 
-def test_differences_of_english_have_classes_and_the_worst_of_neighbors_counts(frame):
+def test_neighboring_differences_have_the_worst_class(frame):
     cells = (
         ["The bus at 10:35 p.m. there", "the e-mail desk"],
         ["The bus at 10.35 pm their", "the email tesk"],
@@ -304,14 +304,14 @@ def test_cells_of_every_type_are_shown(tmp_path):
     assert table.save(tmp_path / "page.html").stat().st_size > 10_000
 
 
-def test_cells_of_a_column_of_sound_that_hold_something_else_say_so():
+def test_audio_cells_that_hold_no_sound_say_so():
     table = AudioTable(pd.DataFrame({"audio": [tone(), 3, b"junk", "/nope.wav"], "text": list("abcd")}))
     assert table.sound
     assert [column["name"] for column in table.columns] == ["text"]
     assert "audio" in AudioTable(pd.DataFrame({"audio": ["one", "two"], "clip": [tone()] * 2})).frame
 
 
-def test_a_table_whose_sounds_all_failed_or_were_filtered_out_is_one_too(frame):
+def test_show_takes_a_table_without_any_sound(frame):
     for none in (frame.head(0), frame.assign(audio=None)):
         table = AudioTable(none)
         assert (table.sound, table.count) == (True, len(none))
@@ -332,7 +332,7 @@ def test_each_view_of_a_table_learns_what_was_noted_in_another(frame):
         ({1: "a", "1": "b"}, "two columns are displayed as '1'"),
     ],
 )
-def test_columns_that_cannot_be_what_they_are_called_are_refused(frame, change, said):
+def test_columns_of_marks_with_other_values_are_refused(frame, change, said):
     for name, values in change.items():
         frame[name] = values
     with pytest.raises(InvalidRequestError, match=said):
@@ -396,7 +396,7 @@ def test_what_does_not_fit_is_named(frame):
         assert parameter in (None, caught.value.parameter)
 
 
-def test_the_saved_notebook_holds_the_first_rows_with_their_sound(frame):
+def test_static_html_has_the_first_rows_with_sound(frame):
     html = AudioTable(frame, static_rows=3)._repr_mimebundle_()["text/html"]
     assert html.count("<audio") == 3
     assert "the first 3 of them here" in html
@@ -434,7 +434,7 @@ def test_of_too_many_marks_the_first_stay(tmp_path):
     assert again.marked == list(range(int(kept.replace(",", ""))))
 
 
-def test_a_page_holds_everything_under_a_policy_that_lets_nothing_else_run(frame, tmp_path):
+def test_save_writes_a_page_whose_policy_stops_the_rest(frame, tmp_path):
     page = AudioTable(frame).save(tmp_path / "page.html").read_text("utf-8")
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
     assert "unsafe" not in policy
@@ -452,7 +452,7 @@ def test_labels_of_marked_rows_are_plain_numbers():
     assert repr(AudioTable(frame).marked) == "[7]"
 
 
-def test_a_table_of_a_batch_begins_with_what_failed_and_says_where_the_reasons_are():
+def test_a_table_of_a_batch_begins_with_what_failed():
     clip = AudioClip(np.zeros(800), 8_000)
     frame = pd.DataFrame({"text": [f"row {n}" for n in range(20)], "audio": [clip] * 20})
     frame = frame.assign(status="ok", error_type=None, error=None, asr_status="ok", asr_error_type=None)

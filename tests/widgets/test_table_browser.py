@@ -47,7 +47,7 @@ def shown_rows(page):
     return page.eval_on_selector_all(".sl-row", "rows => rows.map(row => Number(row.dataset.row))")
 
 
-def test_rows_have_waveforms_and_differences_and_hostile_text_stays_text(show_table):
+def test_rows_have_waveforms_and_differences(show_table):
     page = show_table(made())
     page.wait_for_selector(".sl-row svg")
     page.wait_for_selector(".sl-row del")
@@ -69,7 +69,7 @@ def test_rows_have_waveforms_and_differences_and_hostile_text_stays_text(show_ta
     assert "mathjax_ignore" in root.get_attribute("class")
 
 
-def test_a_click_plays_a_row_and_another_click_pauses_and_the_next_sound_is_there(show_table):
+def test_a_click_plays_a_row_and_another_pauses(show_table):
     page = show_table(made())
     page.get_by_role("button", name="Play row 1", exact=True).click()
     assert heard(page) == 0
@@ -93,7 +93,7 @@ def test_a_sound_of_many_messages_is_put_together(show_table, monkeypatch):
     page.get_by_text("/ 0:00.8").wait_for()
 
 
-def test_the_browser_opens_its_sound_when_the_pointer_comes_and_asks_before_the_click_ends(shown, show_table):
+def test_sound_is_asked_for_before_the_click_ends(shown, show_table):
     shown.page.add_init_script(
         "window.made = []; const Native = Audio;"
         "window.Audio = function (url) { const one = new Native(url); made.push(one); return one; };"
@@ -113,7 +113,7 @@ def test_the_browser_opens_its_sound_when_the_pointer_comes_and_asks_before_the_
     assert heard(page) == 3
 
 
-def test_keys_choose_play_mark_rate_and_write_and_none_of_them_leaves(show_table):
+def test_keys_choose_play_mark_rate_and_write(show_table):
     table = made()
     page = show_table(table)
     page.locator(".sl-grid").focus()
@@ -135,7 +135,7 @@ def test_keys_choose_play_mark_rate_and_write_and_none_of_them_leaves(show_table
     assert page.locator(".sl-search").input_value() == "jmx"
 
 
-def test_roles_names_and_states_are_told_and_tab_goes_into_the_chosen_row_and_out_again(show_table):
+def test_table_has_roles_names_and_an_order_of_tab(show_table):
     page = show_table(made())
     grid = page.get_by_role("grid", name="Sounds")
     page.keyboard.press("Tab")
@@ -166,7 +166,7 @@ def test_roles_names_and_states_are_told_and_tab_goes_into_the_chosen_row_and_ou
     assert names[first + 7 : first + 9] == ["Note on row 2", "SUMMARY"]
 
 
-def test_a_column_sorts_and_search_categories_marks_and_ranges_narrow_the_table(show_table):
+def test_rows_are_sorted_searched_and_filtered(show_table):
     page = show_table(made())
     rate = page.get_by_role("columnheader", name="rate")
     orders = []
@@ -201,7 +201,7 @@ def test_a_column_sorts_and_search_categories_marks_and_ranges_narrow_the_table(
     assert page.get_by_text("No matching rows.").is_visible()
 
 
-def test_numbers_without_end_are_shown_sorted_and_left_out_of_histograms(show_table):
+def test_infinite_numbers_are_sorted_and_in_no_histogram(show_table):
     frame = made(5).frame.assign(rate=[0.5, float("inf"), None, float("-inf"), 0.25])
     page = show_table(AudioTable(frame))
     rate = page.get_by_role("columnheader", name="rate")
@@ -261,7 +261,7 @@ def test_of_ten_thousand_rows_only_those_exist_that_are_seen(show_table):
     assert page.locator(".sl-grid").get_attribute("aria-rowcount") == "10001"
 
 
-def test_a_row_without_sound_and_a_kernel_that_is_gone_are_told_in_words(show_table):
+def test_rows_say_that_sound_or_kernel_is_gone(show_table):
     table = made(4)
     table.frame = table.frame.assign(audio=[clip(0.4), "gone.wav", None, b"0123456789 is no sound"])
     page = show_table(table)
@@ -288,7 +288,7 @@ def test_axe_finds_nothing_serious(show_table):
         assert violations(page, "#cell") == [], look
 
 
-def test_a_narrow_cell_cuts_nothing_off_and_high_contrast_drops_no_sign(show_table):
+def test_narrow_cells_and_high_contrast_show_all(show_table):
     page = show_table(made(6), "margin:0;width:380px")
     page.wait_for_selector(".sl-narrow .sl-row del")
     wide = page.evaluate(
@@ -334,7 +334,7 @@ def test_the_saved_page_plays_under_its_own_policy(shown, tmp_path):
     assert page.get_by_role("heading", level=1).all_inner_texts() == ["Sounds"]
 
 
-def test_names_of_many_columns_stand_above_their_cells_or_are_a_line_to_sort_by(shown, tmp_path):
+def test_names_of_many_columns_stand_above_their_cells(shown, tmp_path):
     shown.page.set_viewport_size({"width": 1300, "height": 700})
     frame = made(6).frame.drop(columns=["mark", "rating", "note"])
     frame = frame.assign(**{f"measure_{one}": np.arange(6) / 7 for one in range(13)})
@@ -363,7 +363,7 @@ def test_names_of_many_columns_stand_above_their_cells_or_are_a_line_to_sort_by(
     assert sound.evaluate("node => node.getBoundingClientRect().width") <= 1
 
 
-def test_texts_of_many_rows_are_sorted_in_parts_with_missing_ones_last(show_table):
+def test_texts_of_many_rows_sort_with_missing_ones_last(show_table):
     texts = [f"text {(one * 7_919) % 4_993}" for one in range(5_000)]  # some twice, in the order of the table
     silence = AudioClip(np.zeros(80, np.float32), 8_000)
     frame = pd.DataFrame({"audio": [silence] * 5_000, "text": [None, *texts[1:]]})

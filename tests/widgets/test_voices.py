@@ -94,7 +94,7 @@ def test_what_was_said_is_kept_and_not_asked_for_again(explorer, voices_lab):
     assert voices_lab.usage.synthesized_chars == before
 
 
-def test_without_a_sentence_each_voice_says_a_sample_of_its_language(explorer):
+def test_speak_without_text_says_a_sample_of_the_language(explorer):
     explorer.voices = ["quiet", "tones: loud"]
     rows = explorer.speak()
     assert rows["text"].iloc[0].startswith("すみません")
@@ -107,7 +107,7 @@ def test_a_voice_that_does_not_stream_is_heard_whole(explorer):
     assert rows["first_audible_s"].iloc[0] == rows["total_s"].iloc[0]
 
 
-def test_what_is_chosen_is_there_and_the_button_says_what_it_costs(explorer):
+def test_the_button_says_what_chosen_voices_cost(explorer):
     speak = button(explorer, "Speak")
     assert speak.disabled
     assert explorer.voice is None
@@ -172,7 +172,7 @@ def test_a_service_that_is_gone_is_words_in_the_row(voices_lab):
     assert explorer._rows.sounds.find_missing_reason(0).makeable  # play asks again
 
 
-def test_a_service_that_is_gone_is_looked_for_once_and_not_for_each_voice(voices_lab):
+def test_a_service_that_is_gone_is_asked_once(voices_lab):
     events = []
     with sl.Client("http://127.0.0.1:9", api_key="k", max_retries=0, on_event=events.append) as gone:
         explorer = VoiceExplorer(gone, voices_lab.voices())
@@ -230,7 +230,7 @@ def test_what_cannot_be_chosen_is_refused(explorer, voices_lab):
 
 
 @pytest.mark.parametrize("sounds", [True, False], ids=["the browser plays it", "it ends before"])
-def test_a_voice_that_streams_is_heard_while_it_speaks_or_else_in_its_row(explorer, sounds):
+def test_a_streaming_voice_is_heard_while_it_speaks(explorer, sounds):
     """Play in a row shows a player of the stream among the controls; *Speak* shows none."""
     form = list(explorer._controls)
     explorer.speak("one two", ["tones: quiet"])

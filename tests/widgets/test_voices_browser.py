@@ -73,7 +73,7 @@ HTMLMediaElement.prototype.play = function () {
 """
 
 
-def test_two_marked_voices_are_heard_in_turn_by_one_key_or_one_button(show_table, explorer, voices_lab):
+def test_two_marked_voices_are_heard_in_turn(show_table, explorer, voices_lab):
     explorer.speak("Hello.", voices=["quiet", "tones: loud", "broken"])
     explorer.voices = ["tones: loud", "quiet", "broken", "endless"]
     before = voices_lab.usage.synthesized_chars
@@ -102,9 +102,7 @@ def test_two_marked_voices_are_heard_in_turn_by_one_key_or_one_button(show_table
     assert page.evaluate("leaked") == []
 
 
-def test_without_marks_two_voices_are_compared_by_keys_and_the_one_heard_before_is_the_other(
-    show_table, explorer
-):
+def test_two_voices_heard_last_are_compared_by_keys(show_table, explorer):
     explorer.speak("Hello.", voices=["quiet", "tones: loud"])
     page = show_table(explorer)
     plays = lambda row: page.wait_for_selector(f".sl-row.sl-playing[data-row='{row}']")  # noqa: E731 - one line
@@ -132,9 +130,7 @@ def test_without_marks_two_voices_are_compared_by_keys_and_the_one_heard_before_
     assert page.evaluate("leaked") == []
 
 
-def test_a_voice_that_fails_and_a_kernel_that_is_gone_say_so_and_hostile_words_stay_words(
-    show_table, explorer
-):
+def test_voices_say_that_voice_or_kernel_failed(show_table, explorer):
     page = show_table(explorer)
     page.get_by_role("button", name="Play row 4", exact=True).click()
     error = row(page, "tones: broken").locator(".sl-error")

@@ -12,7 +12,7 @@ pytest.importorskip("opencc")
 
 
 @pytest.mark.slow
-def test_the_classes_that_are_right_are_those_of_right_md_and_the_docs():
+def test_right_classes_are_those_of_right_md_and_docs():
     right = differences.page()
     assert right == differences.RIGHT.read_text(encoding="utf-8"), "`poe classes` writes it anew"
     guide = differences.GUIDE.read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ def test_the_classes_that_are_right_are_those_of_right_md_and_the_docs():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", differences.SETS)
-def test_nearly_all_classes_are_right_and_none_depends_on_the_side(name):
+def test_nearly_all_classes_are_right_from_both_sides(name):
     language = name.partition("-")[0]
     pairs = differences.pairs(name)
     right = 0

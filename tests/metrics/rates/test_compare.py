@@ -86,7 +86,7 @@ def test_segments():
         assert compute_segment_differences(*places).tolist() == expected
 
 
-def test_segments_end_with_their_utterance_whichever_rows_are_chosen():
+def test_segments_end_with_their_utterance():
     said = [[], ["a"], ["a", "b", "c"], ["d", "e"]]
     first = find_error_places(said, [["x"], ["y", "z"], ["a", "b", "c"], []])
     second = find_error_places(said, [[], ["a"], ["a", "x", "c"], ["d"]])
@@ -152,7 +152,7 @@ def false_verdicts(deviation, *, speakers, systems=2, trials=1_200):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("deviation", "speakers"), [(0.0, 8), (0.0, 40), (0.6, 8), (0.6, 40)])
-def test_verdicts_by_group_are_as_seldom_wrong_as_the_level_says(deviation, speakers):
+def test_verdicts_by_group_keep_their_level(deviation, speakers):
     assert 0.02 < false_verdicts(deviation, speakers=speakers) <= 0.06
     assert false_verdicts(deviation, speakers=speakers, systems=3, trials=400) <= 0.06
 
@@ -217,7 +217,7 @@ def test_the_verdict_without_groups_is_that_of_the_utterances():
 
 
 @pytest.mark.slow
-def test_verdicts_by_utterance_are_as_seldom_wrong_as_the_level_says():
+def test_verdicts_by_utterance_keep_their_level():
     wrong = [in_utterances(0.6, seed)[1].astype(np.int64) for seed in range(600)]
     assert 0.02 < np.mean([compute_sign_flip_p(one - other) < 0.05 for one, other in wrong]) <= 0.06
 
@@ -288,7 +288,7 @@ def false_positives(n, trials, seed=0):
 
 
 @pytest.mark.slow
-def test_the_exact_test_holds_for_few_blocks_where_nists_does_not():
+def test_the_exact_test_keeps_its_level_for_few_blocks():
     normal, exact = false_positives(5, 400)
     assert normal > 0.1
     assert exact <= 0.05
@@ -302,13 +302,13 @@ def test_the_exact_test_counts_all_ways_to_swap(differences):
     assert compute_sign_flip_p(np.array(differences, dtype=np.int64)) == pytest.approx(expected)
 
 
-def test_the_exact_test_agrees_with_the_normal_one_for_many_differences():
+def test_the_exact_test_agrees_with_the_normal_one():
     differences = np.random.default_rng(0).integers(-3, 4, 4_000)
     assert compute_sign_flip_p(differences) == pytest.approx(mapsswe(differences).p, abs=0.006)
     assert compute_sign_flip_p(np.ones(60, dtype=np.int64)) == pytest.approx(2.0**-59)
 
 
-def test_a_constant_difference_is_found_where_nists_test_is_undefined():
+def test_compare_finds_a_constant_difference():
     references = ["a b c"] * 60
     result = compare(scored(references, ["a x c"] * 60), scored(references, references))
     assert math.isnan(result.mapsswe.p)
@@ -326,14 +326,14 @@ def test_a_constant_difference_is_found_where_nists_test_is_undefined():
         assert any("so few" in hint for hint in hints) == told
 
 
-def test_systems_without_a_difference_may_differ_as_far_as_the_sample_cannot_tell():
+def test_no_difference_has_an_interval_around_zero():
     said = [f"sentence number {number}" for number in range(20)]
     scored = score(said, said, language="en")
     low, high = compare(scored, scored).interval
     assert -low == high == error_rate(said, said, language="en").confidence_interval().high > 0.05
 
 
-def test_a_hint_reports_an_interval_that_contradicts_the_verdict():
+def test_a_hint_says_where_interval_and_verdict_differ():
     """Five better utterances of 25 have p = 1/16 and an interval without zero; another case is the reverse."""
 
     def hints(first, second):
@@ -369,7 +369,7 @@ def test_groups_decide_the_verdict():
     assert "by speaker" in repr(blocked)
 
 
-def test_systems_that_were_scored_in_different_ways_are_not_compared():
+def test_compare_refuses_other_ways_of_scoring():
     frame = pd.DataFrame({"text": ["A b.", "C"], "hypothesis": ["a b", "c"]})
     basic, raw = score(frame, language="de"), score(frame, language="de", normalize=None)
     with pytest.raises(InvalidRequestError, match=r"normalizer basic-v5#\w+ and none-v1#\w+"):
@@ -411,7 +411,7 @@ class Cut:
         return text[: self.ends[0]]
 
 
-def test_functions_with_different_values_have_different_signatures():
+def test_signatures_of_functions_depend_on_their_values():
     def made(end):
         return lambda text: text[:end] if isinstance(end, int) else text
 
@@ -448,7 +448,7 @@ def test_an_argument_that_is_not_a_table_is_named():
             compare(one, value, language="en")
 
 
-def test_utterances_that_are_too_long_for_nists_test_are_still_compared():
+def test_compare_takes_utterances_too_long_for_nists_test():
     said = " ".join(f"w{number % 70}" for number in range(15_000))
     one, other = (
         scored([said, "a b"], [said.replace("w7 ", "x "), "a b"]),

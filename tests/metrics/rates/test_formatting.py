@@ -81,7 +81,7 @@ def test_counts_add_up_and_shares_follow_from_them(language):
     assert compute(one, one, language)[COUNTS[1:]].to_numpy().sum() == 0
 
 
-def test_what_is_removed_everywhere_is_missing_and_nothing_else_is():
+def test_formatting_that_is_removed_is_missing():
     texts = make_texts("en", 3)
     plain = [
         "".join(" " if character in ',.?!;:"' else character for character in text.lower()) for text in texts
@@ -99,7 +99,7 @@ def test_any_text_can_be_compared(language):
     assert (compute(texts, [text[::-1] for text in texts], language)["utterances"] == 40).all()
 
 
-def test_tables_have_a_row_for_each_language_and_kind_and_leave_out_what_is_missing():
+def test_formatting_rates_have_a_row_for_language_and_kind():
     table = pd.DataFrame(
         {
             "text": ["Yes.", "はい。", "No."],

@@ -43,7 +43,7 @@ def test_aliases_and_phrases_count_as_the_word():
     assert table["f1"].tolist() == [1.0, 1.0, 1.0]
 
 
-def test_japanese_is_searched_without_spaces_and_after_normalization():
+def test_hotwords_of_japanese_need_no_spaces():
     table = hotword_scores(
         scored([("東京タワーへ行く", "東京たわーへ行く"), ("３時", "三時")], "ja"),
         hotwords=["東京タワー", "三時"],
@@ -93,7 +93,7 @@ def test_biased_errors_of_japanese_are_characters():
     ]
 
 
-def test_rows_by_words_and_by_characters_are_counted_as_each_alone():
+def test_hotword_counts_do_not_depend_on_other_rows():
     frame = pd.DataFrame(
         {
             "text": ["ask Ada now", "Adaに聞く", None],

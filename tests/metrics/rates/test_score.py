@@ -55,7 +55,7 @@ def test_rows_agree_with_error_rate(frame):
     assert scored.iloc[6]["error_rate"] == 0.0
 
 
-def test_a_homophone_is_an_error_in_characters_and_not_in_the_reading(frame):
+def test_a_homophone_is_no_error_of_the_reading(frame):
     pytest.importorskip("pyopenjtalk")
     row = score(frame).iloc[2]
     assert row["reading_cer"] == 0.0
@@ -143,7 +143,7 @@ def test_errors_name_the_value(frame):
             call(frame)
 
 
-def test_an_invalid_row_is_reported_and_does_not_stop_the_others():
+def test_score_reports_invalid_rows_and_goes_on():
     frame = pd.DataFrame(
         {
             "text": ["a b", "a b", "三時", 5.0, None, "a", "{ a / b }"],

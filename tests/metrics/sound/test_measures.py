@@ -74,7 +74,7 @@ def test_silent_and_empty_clips_have_no_quality():
     assert table["dnsmos_overall"].isna().tolist() == [True, False]
 
 
-def test_a_clip_that_cannot_be_measured_gives_a_row_with_a_reason():
+def test_speech_measures_say_why_a_clip_has_none():
     frame = pd.DataFrame(
         {
             "audio": [
@@ -222,7 +222,7 @@ def test_looped_and_cut_endings_are_detected():
     assert not measured(steady, silence(0.1))["repeated_ending"]
 
 
-def test_ends_are_compared_as_by_the_correlation_of_their_frames():
+def test_ends_are_compared_by_correlation():
     chance, found = np.random.default_rng(0), set()
     for noise in np.linspace(0.4, 0.8, 12):
         features = chance.normal(size=(120, 24))

@@ -103,7 +103,7 @@ def test_all_three_together():
     assert parts(attribute(ends, engine="engine", language="en")) == dict.fromkeys(ENGINES, (10, 0, 0))
 
 
-def test_errors_of_two_of_three_engines_are_not_attributed_to_one():
+def test_errors_of_two_of_three_engines_are_shared():
     """The errors of a recognizer that mishears all voices but one belong to neither of two engines."""
     engines = {"a1": "A", "a2": "A", "b1": "B", "b2": "B", "c1": "C"}
     rows = table(dropped, voices=["a1", "a2", "b1", "b2"]).assign(

@@ -39,7 +39,7 @@ def test_what_is_not_paired_or_not_tested_is_told_apart():
     assert times["verdict"].tolist() == ["faster", "slower"]  # 1 is no difference
 
 
-def test_a_difference_may_be_without_its_number_of_pairs_or_its_family():
+def test_judge_takes_rows_without_n_or_family():
     rows = [
         {"a": "x", "b": "y", "difference": 0.1, "p": p, "measure": name}
         for p, name in ((None, "u"), (0.03, None))

@@ -50,14 +50,14 @@ def test_systems_in_order_with_groups_and_a_sentence():
     assert "cannot be distinguished" in found._repr_html_()
 
 
-def test_equal_systems_have_the_same_rate_and_none_is_the_lowest():
+def test_rank_says_that_equal_systems_have_one_rate():
     two = rank(table({"one": [0, 1, 0, 0], "two": [1, 0, 0, 0]}))
     assert two.sentence == "one and two have the same word error rate (2.3%) on 4 utterances."
     many = rank(table({name: [0, 1] for name in "abcde"}))
     assert many.sentence == "All 5 systems have the same word error rate (4.5%) on 2 utterances."
 
 
-def test_few_utterances_show_no_difference_and_give_the_number_needed():
+def test_rank_gives_the_number_of_utterances_needed():
     found = rank(table({"one": [0, 1, 0, 0], "two": [1, 1, 1, 1], "same": [1, 1, 1, 1]}))
     assert found.tied == ["one", "same", "two"]
     assert found.sentence.startswith(
@@ -76,7 +76,7 @@ def test_few_utterances_show_no_difference_and_give_the_number_needed():
     assert len(alone.pairs) == 0
 
 
-def test_takes_stay_together_and_incomplete_utterances_are_left_out():
+def test_rank_keeps_takes_and_drops_incomplete_utterances():
     rows = table({"one": [0, 0, 1], "two": [1, 1, 0]})
     found = rank(pd.concat([rows, rows]))
     assert found.systems["errors"].tolist() == [2, 4]
@@ -149,7 +149,7 @@ def test_tables_that_cannot_be_ranked_are_refused():
         rank(rows.assign(said_by=rows["voice"]), groups="said_by")
 
 
-def test_conditions_are_ranked_separately_and_corrected_together():
+def test_rank_corrects_conditions_together():
     # six utterances that are all worse: p = 0.031 alone, which is chance among four such tests
     worse, alike = {"a": [0] * 6, "b": [1] * 6}, {"a": [0, 1] * 3, "b": [1, 0] * 3}
     rows = pd.concat([table(one).assign(noise=name) for name, one in {"some": worse, "none": alike}.items()])
@@ -169,7 +169,7 @@ def test_conditions_are_ranked_separately_and_corrected_together():
         rank_by(rows, by="loudness", language="en")
 
 
-def test_conditions_with_equal_texts_are_one_and_rows_without_a_condition_are_skipped():
+def test_rank_joins_equal_conditions_and_skips_none():
     rows = table({"a": [0, 1] * 3, "b": [1, 0] * 3})
     parts = [rows.assign(noise=noise) for noise in (5, "5", None)]
     (one,) = rank_by(pd.concat(parts), by="noise", language="en", normalize=None).values()

@@ -17,7 +17,7 @@ def unchanged(random, runs=50, rows=12):
 
 
 @pytest.mark.slow
-def test_false_alarms_are_as_rare_as_alpha_says_however_often_one_looks():
+def test_false_alarms_are_as_rare_as_alpha_says():
     random = np.random.default_rng(5)
     alarms = [
         sequential_test(unchanged(random, 25), alpha=0.2, seed=seed)["changed"].any() for seed in range(60)

@@ -46,7 +46,7 @@ def test_a_text_that_only_grows_is_stable(words):
     assert repeated == found
 
 
-def test_characters_where_words_have_no_spaces_and_notation_as_it_is_seen():
+def test_partial_stability_counts_characters_and_notation():
     assert partial_stability([("三 十", False), ("三時に", True)], language="ja").unstable_words == 1
     assert partial_stability([("good morning", False), ("Good morning.", True)]).unstable_words == 2
     assert partial_stability([("some", False), ("something", True)]).revisions == 1

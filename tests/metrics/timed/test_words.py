@@ -192,7 +192,7 @@ def test_missing_confidences_are_counted():
     assert calibration(table.assign(confidence=1.0)).normalized_cross_entropy == -math.inf
 
 
-def test_a_reference_of_texts_tells_which_words_are_right_and_no_times():
+def test_word_times_take_a_reference_of_texts():
     texts = pd.DataFrame({"file": ["a", "b", "c"], "text": ["Good morning, friends", "yes", None]})
     rows = [("a", 0.0, 0.4, "good", 0.95), ("a", 0.5, 1.0, "morning", 0.9), ("a", 1.2, 1.5, "fiends", 0.4)]
     columns = ["file", "start", "end", "word", "confidence"]

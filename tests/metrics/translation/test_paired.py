@@ -217,7 +217,7 @@ def test_verdicts_on_several_systems_are_corrected_by_metric():
 
 
 @pytest.mark.slow
-def test_one_of_several_equal_systems_is_seldom_called_different():
+def test_holm_keeps_equal_systems_from_a_verdict():
     """Three systems equal to the baseline: without Holm's correction, false differences are too frequent."""
     random_ = np.random.default_rng(3)
     found = np.zeros(2)

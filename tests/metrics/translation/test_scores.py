@@ -36,7 +36,7 @@ def test_references_and_translations_must_be_equal_in_number():
             score_translations(references, hypotheses)
 
 
-def test_a_missing_language_gives_a_warning_if_bleu_would_be_zero():
+def test_a_missing_language_warns_where_bleu_would_be_zero():
     with pytest.warns(UserWarning, match="name the language"):
         score_translations(["今日は良い天気です。"] * 2, ["今日は良い天気だ。"] * 2)
     assert score_translations(["今日は良い天気です。"], ["今日は良い天気です。"], tokenize="char").bleu > 99
