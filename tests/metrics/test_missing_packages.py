@@ -37,7 +37,7 @@ def test_without_openjtalk_japanese_rows_have_no_readings(monkeypatch):
         assert found[["own_errors", "homophone_errors"]].to_numpy().tolist() == [[1, 0]]
 
 
-@pytest.mark.parametrize("language", ["en", "ja", "zh", "de"])
+@pytest.mark.parametrize("language", ["en", "ja", "zh", "th"])
 def test_lone_surrogates_are_scored(language):
     frame = pd.DataFrame(
         {"text": ["今日\ud83d a", "\udc00"], "hypothesis": ["昨日\ud83d a", ""]}, dtype=object
@@ -47,6 +47,7 @@ def test_lone_surrogates_are_scored(language):
     scored = score(frame, language=language)
     assert scored["errors"].notna().all()
     assert normalizer(language)("\ud83d") is not None
+    assert score(["\ud800 a", "b"], ["\ud800 a", "c"], language=language)["errors"].tolist() == [0, 1]
     assert error_rate("\ud83d", "x", unit="char", language=language).alignments[0].html
 
 

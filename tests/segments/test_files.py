@@ -656,10 +656,3 @@ def test_seglst_piece_by_piece_is_the_whole(tmp_path, sizes):
     assert (tmp_path / "pieces.json").read_text() == (tmp_path / "whole.json").read_text()
     again = segments.read(tmp_path / "pieces.json")
     assert segments.equal(again[list(table)], table)
-
-
-def test_csv_without_its_names_says_so_of_line_1(tmp_path):
-    (tmp_path / "a.csv").write_text("a.wav,0.0,1.5\na.wav,2.0,3.0\n")
-    with pytest.raises(SegmentFileError, match=r"a\.csv, line 1: .*start and end") as caught:
-        segments.read(tmp_path / "a.csv")
-    assert caught.value.line == 1

@@ -15,12 +15,6 @@ FRAME = pd.DataFrame(
 NAMES = {"reference": "said", "hypothesis": "heard"}
 
 
-def test_a_lone_surrogate_in_a_list_is_scored():
-    for language in ("en", "th"):
-        scored = score(["\ud800 a", "b"], ["\ud800 a", "c"], language=language)
-        assert scored["errors"].tolist() == [0, 1]
-
-
 def test_groups_must_have_names():
     with pytest.raises(InvalidRequestError, match=r"by='k'.*\[1\]"):
         summarize(score(["a"], ["a"], language="en").assign(k=[[1]]), by="k")

@@ -1,12 +1,11 @@
 """Chinese by sound."""
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import error_rate, score, summarize
+from speechlab.metrics import error_rate
 from speechlab.text import pinyin
 
 pytest.importorskip("pypinyin")
@@ -37,16 +36,6 @@ def test_context_decides_the_sound():
 def test_every_text_has_syllables(text):
     assert all(item == item.strip() and item for item in pinyin(text))
     assert error_rate(text, text, unit="pinyin").rate == 0.0
-
-
-def test_tables_have_the_columns():
-    frame = pd.DataFrame({"text": ["买书", "他是"], "hypothesis": ["卖书", "她是"]})
-    scored = score(frame, language="zh-CN")
-    assert scored["cer"].tolist() == [0.5, 0.5]
-    assert scored["pinyin_error_rate"].tolist() == [0.5, 0.0]
-    assert scored["toneless_error_rate"].tolist() == [0.0, 0.0]
-    assert "reading_cer" not in scored
-    assert summarize(scored)["pinyin_error_rate"].tolist() == [0.25]
 
 
 def test_only_for_chinese():

@@ -55,13 +55,6 @@ def test_rows_agree_with_error_rate(frame):
     assert scored.iloc[6]["error_rate"] == 0.0
 
 
-def test_a_homophone_is_no_error_of_the_reading(frame):
-    pytest.importorskip("pyopenjtalk")
-    row = score(frame).iloc[2]
-    assert row["reading_cer"] == 0.0
-    assert row["cer"] > 0
-
-
 def test_missing_values_give_missing_scores(frame):
     scored = score(frame)
     for place in (4, 5):

@@ -119,8 +119,9 @@ def test_levels():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rate", [44_100, 48_000])
-def test_loudness_conforms_to_ebu_tech_3341(rate):
+def test_loudness_conforms_to_ebu_tech_3341():
+    rate = 48_000
+
     def tone(*parts):
         pieces = []
         for dbfs, seconds in parts:
@@ -295,21 +296,14 @@ def test_unusual_clips_do_not_stop_the_others(tmp_path):
     assert list(speech_measures([]).columns) == list(table.columns[2:]) or "duration_s" in table.columns
 
 
-@pytest.mark.parametrize(
-    ("call", "hint"),
-    [
-        (lambda: speech_measures(pd.DataFrame({"a": []})), "no column 'audio'"),
-        (lambda: speech_measures([None], ["a", "b"]), "1 clips and 2 texts"),
-        (lambda: speech_measures([None], language="jp"), "'jp'"),
-        (lambda: speech_measures([3]), None),
-    ],
-)
-def test_errors_name_the_value(call, hint):
-    if hint is None:
-        assert "3 is not a clip" in call()["measure_error"].tolist()[0]
-        return
-    with pytest.raises(InvalidRequestError, match=hint):
-        call()
+def test_speech_measures_refuse_what_does_not_fit():
+    for given, hint in (
+        ((pd.DataFrame({"a": []}),), "no column 'audio'"),
+        (([None], ["a", "b"]), "1 clips and 2 texts"),
+    ):
+        with pytest.raises(InvalidRequestError, match=hint):
+            speech_measures(*given)
+    assert "3 is not a clip" in speech_measures([3])["measure_error"].tolist()[0]
 
 
 @pytest.mark.slow

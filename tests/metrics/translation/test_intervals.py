@@ -25,7 +25,7 @@ def corpus(n, seed=0, hard=0.3):
 
 
 @pytest.mark.parametrize("language", ["en", "ja", "zh", None])
-@pytest.mark.parametrize("n", [1, 2, 60])
+@pytest.mark.parametrize("n", [1, 60])
 def test_scores_and_signatures_are_sacrebleus(language, n):
     references, hypotheses = corpus(n)
     if language in {"ja", "zh"}:
