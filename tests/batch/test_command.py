@@ -51,10 +51,12 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     price = ("--price", "calls=1/2", "--price", "characters=0")
     code, out, _ = ended(command(*job, "--dry-run", *price))
     assert "cost, estimated: 150" in out
-    code, out, err = ended(command(*job[:3], "few", *job[4:], *price, "--max-cost", "2"))
+    code, out, err = ended(command(*job[:3], "few", *job[4:], *price, "--max-cost", "2", "--max-calls", "9"))
     assert (code, "the budget of 2 (cost) is used up" in err) == (3, True)
     assert "4 calls" in out
     assert "cost 2" in out
+    code, _, err = ended(command("translate", "gone.csv", *job[2:]))
+    assert (code, "gone.csv does not exist" in err) == (2, True)
     code, _, err = ended(command(*job, "--price", "calls"))
     assert "--price calls is not a price" in err
     translator.calls.clear()
@@ -79,19 +81,6 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     assert table["translation"].tolist()[:299] == [text[::-1] for text in frame["text"]][:299]
     assert table["mine"].tolist() == frame["mine"].tolist()
     assert re.search(rf"cached +{before}\b", out)
-
-
-@pytest.mark.slow
-def test_a_budget_ends_with_its_own_code(command, tmp_path):
-    pd.DataFrame({"text": ["a", "b", "c"]}).to_parquet(tmp_path / "rows.parquet")
-    job = ("translate", "rows.parquet", "--out", "run", "--from", "en", "--to", "ja", "--max-calls", 2)
-    bad = command("translate", "gone.csv", "--out", "run2", "--from", "en", "--to", "ja")
-    code, _, err = ended(command(*job))
-    assert code == 3
-    assert "the budget of 2 calls is used up" in err
-    code, _, err = ended(bad)
-    assert code == 2
-    assert "gone.csv does not exist" in err
 
 
 @pytest.mark.slow

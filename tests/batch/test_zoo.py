@@ -76,7 +76,9 @@ def test_columns_of_every_kind_come_through(reverser, tmp_path):
 @pytest.mark.slow
 def test_columns_of_every_kind_come_through_in_pieces(reverser, tmp_path):
     frame = whole_zoo()
-    table, kept = comes_through(frame, reverser, tmp_path, [frame.iloc[:1], frame.iloc[1:3], frame.iloc[3:]])
+    table, kept = comes_through(
+        frame, reverser, tmp_path, [frame.iloc[:1], frame.iloc[1:3], frame.iloc[3:]], ["t.parquet", "t.jsonl"]
+    )
     assert table.columns.equals(kept.columns)
 
 

@@ -18,7 +18,6 @@ from speechlab.errors import (
     ConfigurationError,
     InvalidRequestError,
     ServerError,
-    StreamTruncatedError,
 )
 
 MEANT = {"source_lang": "ja", "target_lang": "en"}
@@ -81,13 +80,6 @@ def test_a_time_of_its_own_may_be_longer_than_the_clients(server, http):
         with pytest.raises(APITimeoutError):
             lab.translate("a", **MEANT)
         assert lab.translate("a", **MEANT, timeout=10).text == "Hello"
-
-
-def test_a_time_of_its_own_bounds_a_stream(server, http):
-    words = [step for n in range(100) for step in (http.events(http.delta(f"{n} "), end=b""), 0.1)]
-    server.script(http.chunked(*words, content_type="text/event-stream"))
-    with Client(server.base_url) as lab, pytest.raises(StreamTruncatedError, match=r"time of 0\.5 s is up"):
-        lab.stream_translation("a", **MEANT, timeout=0.5).collect()
 
 
 def test_the_time_of_a_call_is_no_part_of_its_key(wav):

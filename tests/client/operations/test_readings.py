@@ -15,14 +15,6 @@ def speak(lab, http, **options):
     return lab.synthesize("a", voice=Voice.parse({**http.VOICE, **fields}), **options)
 
 
-def test_003_013_087_classes_follow_the_status(server, lab, http):
-    for status, error in ((401, "AuthenticationError"), (405, "APIError"), (413, "APIError")):
-        server.script(http.reply(status, body={"code": 104, "error": "no"}))
-        with pytest.raises(Exception, match=f"HTTP {status}") as caught:
-            lab.translate("a", **LANGUAGES)
-        assert type(caught.value).__name__ == error
-
-
 def test_027_ids_are_sent_in_lower_case(server, lab, http, wav):
     server.script(http.reply(body=wav, content_type="audio/wav"))
     lab.synthesize("a", voice=http.VOICE_ID.upper())
@@ -89,10 +81,3 @@ def test_092_098_100_translations_of_others(server, lab, http):
     assert (result.text, result.model, result.usage) == ("Hi", "another", None)
     assert b"x-any" in server.requests[0].body
     assert server.requests[0].path == "/translate/"
-
-
-def test_110_a_stream_is_joined(server, lab, http):
-    said = http.events(http.delta("Good "), http.delta("morning."))
-    server.script(http.chunked(said, content_type="text/event-stream"))
-    with lab.stream_translation("a", **LANGUAGES) as stream:
-        assert stream.collect().text == "Good morning."
