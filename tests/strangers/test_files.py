@@ -36,7 +36,7 @@ DIGEST = "0" * 64
 @pytest.mark.parametrize(("name", "unit"), [("a.srt.gz", b"0"), ("a.csv.gz", b"\n"), ("a.jsonl.gz", b",")])
 def test_packed_texts_have_a_limit(tmp_path, unit, name):
     path = tmp_path / name
-    path.write_bytes(gzip.compress(unit * (200 << 20), 1))
+    path.write_bytes(gzip.compress(unit * (160 << 20), 1))
     read = segments.read if "srt" in name else datasets.read
     with grown_mib() as grown, pytest.raises(SpeechLabError, match="unpacks to more than"):
         read(path)
@@ -104,7 +104,8 @@ def test_tables_of_parquet_have_a_limit(tmp_path, kind):
         texts = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000, pa.int32()), pa.array(["x" * 1_000_000]))
         table = pa.table({"text": texts})
     pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
-    for read in (datasets.read, segments.read, read_stored_table):
+    # Tables of very many columns take long to open, and all readers look at their head in one place.
+    for read in (datasets.read, segments.read, read_stored_table)[: 1 if kind == "columns" else 3]:
         with (
             grown_mib() as grown,
             pytest.raises(SpeechLabError, match=r"unpacks to more than|at most 20,000"),
@@ -117,7 +118,7 @@ def test_tables_of_parquet_have_a_limit(tmp_path, kind):
 def silence(tmp_path_factory):
     """Minutes of silence: FLAC that says how long it is, FLAC that does not, and OGG of many streams."""
     folder = tmp_path_factory.mktemp("silence")
-    for name, blocks, channels in (("known.flac", 60, 8), ("a.ogg", 3, 1)):
+    for name, blocks, channels in (("known.flac", 20, 8), ("a.ogg", 3, 1)):
         with soundfile.SoundFile(folder / name, "w", 48_000, channels) as file:
             for _ in range(blocks):
                 file.write(np.zeros((480_000, channels), np.int16))
