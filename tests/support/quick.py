@@ -16,7 +16,7 @@ from support.staged import StagedTranslator
 
 
 class Tones:
-    """A voice that says a tone for each of the first ten words, after a pause if it is given one."""
+    """A voice that says a tone for each of the first four words, after a pause if it is given one."""
 
     model = "tones-1"
     sample_rate = 24_000
@@ -26,7 +26,7 @@ class Tones:
         self.pause_s = pause_s
 
     def synthesize(self, text, voice, *, temperature=None):
-        for _ in text.split()[:10]:
+        for _ in text.split()[:4]:
             time.sleep(self.pause_s)
             yield np.full(2_400, 0.1, dtype=np.float32)
 
@@ -69,7 +69,7 @@ MUTE = ServedEngine(
 )
 """A voice that does not stream and lacks formats, which no voice of ours does."""
 
-SLOW = ServedEngine("slow", "synthesizer", lambda: Tones(0.1), Provider("slow", heavy=False))
+SLOW = ServedEngine("slow", "synthesizer", lambda: Tones(0.25), Provider("slow", heavy=False))
 """A voice that takes its time."""
 
 
