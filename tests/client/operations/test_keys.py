@@ -111,22 +111,20 @@ def test_without_segments_there_is_one_key(lab, wav, tmp_path):
         )
 
 
-@pytest.mark.parametrize("vad", [{}, {"vad": 0}, {"vad": "on"}, {"vad": None}])
-@pytest.mark.parametrize("name", SEGMENT_FIELDS)
-def test_options_of_segments_are_refused_without_them(lab, wav, tmp_path, name, vad):
-    said = (
-        rf"{name} has no effect without vad='segments', and vad is '(off|on)'; "
-        rf"give vad='segments', or leave out {name}"
-    )
+def test_options_of_segments_are_refused_without_them(lab, wav, tmp_path):
     frame = pd.DataFrame({"audio": [wav]})
-    for ask in (
-        lambda: Transcribe(wav, **vad, **{name: 7}).parameters,
-        lambda: lab.transcribe(wav, **vad, **{name: 7}),
-        lambda: sl.batch.plan_transcription(frame, lab, store=tmp_path, **vad, **{name: 7}),
-    ):
-        with pytest.raises(InvalidRequestError, match=said) as caught:
-            ask()
-        assert (caught.value.parameter, caught.value.rule) == (name, "2.3")
+    for name in SEGMENT_FIELDS:
+        for vad in ({}, {"vad": 0}, {"vad": "on"}, {"vad": None}):
+            given = {**vad, name: 7}
+            said = rf"{name} has no effect without vad='segments', and vad is '(off|on)'; give vad='segments'"
+            for ask in (
+                lambda given: Transcribe(wav, **given).parameters,
+                lambda given: lab.transcribe(wav, **given),
+                lambda given: sl.batch.plan_transcription(frame, lab, store=tmp_path, **given),
+            ):
+                with pytest.raises(InvalidRequestError, match=said) as caught:
+                    ask(given)
+                assert (caught.value.parameter, caught.value.rule) == (name, "2.3")
 
 
 def test_rows_that_say_vad_are_held_to_the_same_rule(lab, wav, tmp_path):

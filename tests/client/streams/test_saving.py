@@ -104,15 +104,15 @@ def test_saving_with_await(server, http, wav, folder):
     assert asyncio.run(main()) == wav == (folder / "a.wav").read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["application/octet-stream", "binary/octet-stream", "video/ogg", ""])
-@pytest.mark.parametrize("form", ["pcm", "wav", "mp3"])
-def test_a_stream_of_another_media_type_is_whole(server, lab, http, clip, kind, form, tmp_path):
-    data = clip.encode(form)
-    pieces = [data[at : at + 5_000] for at in range(0, len(data), 5_000)]
-    server.script(http.chunked(*pieces, content_type=kind))
-    stream = lab.stream_speech("あ", voice=http.VOICE_ID, format=form).save_to(tmp_path / f"a.{form}")
-    assert stream.collect().frames == clip.frames
-    assert (tmp_path / f"a.{form}").read_bytes() == data
+def test_a_stream_of_another_media_type_is_whole(server, lab, http, clip, tmp_path):
+    for form in ("pcm", "wav", "mp3"):
+        data = clip.encode(form)
+        pieces = [data[at : at + 5_000] for at in range(0, len(data), 5_000)]
+        for kind in ("application/octet-stream", "binary/octet-stream", "video/ogg", ""):
+            server.script(http.chunked(*pieces, content_type=kind))
+            stream = lab.stream_speech("あ", voice=http.VOICE_ID, format=form).save_to(tmp_path / f"a.{form}")
+            assert stream.collect().frames == clip.frames
+            assert (tmp_path / f"a.{form}").read_bytes() == data
 
 
 def test_a_stream_that_is_an_error_text_is_no_sound(server, lab, http):
