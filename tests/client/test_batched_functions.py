@@ -280,10 +280,10 @@ def test_a_call_that_is_canceled_leaves_the_others():
 
 @pytest.mark.slow
 def test_a_row_that_kills_its_process_fails_alone(tmp_path):
-    table = pd.DataFrame({"audio": [sl.AudioClip([0.1] * number, RATE) for number in (50, 800, 900, 1_000)]})
+    table = pd.DataFrame({"audio": [sl.AudioClip([0.1] * number, RATE) for number in (50, 800)]})
     with sl.system("many", transcribe_batch=die_of_short_clips, version="1", processes=1) as lab:
         made = batch.transcribe(table, lab, store=tmp_path, progress=False)
-    assert made["status"].tolist() == ["error", "ok", "ok", "ok"]
+    assert made["status"].tolist() == ["error", "ok"]
     assert "exit code 7" in made["error"][0]
 
 

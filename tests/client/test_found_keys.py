@@ -22,8 +22,7 @@ from speechlab.errors import (
     ServiceStartError,
     SpeechLabError,
 )
-
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+from support.samples import TRANSLATED
 
 
 class Memory(KeyringBackend):

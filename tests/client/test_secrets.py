@@ -16,8 +16,7 @@ from speechlab.client import AsyncClient, Client, Secret, connect
 from speechlab.client._secret import redact
 from speechlab.client._settings.settings import ClientOptions
 from speechlab.errors import ConfigurationError, ContractError, SpeechLabError
-
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+from support.samples import TRANSLATED
 
 
 def everything_of(error):

@@ -15,8 +15,8 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from speechlab.client import AsyncClient, Client, opentelemetry_hook
 from speechlab.errors import MissingDependencyError, SpeechLabError
+from support.samples import TRANSLATED
 
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 SECRET_TEXT = "canary-text-51c7"
 
 

@@ -11,6 +11,7 @@ VOICE = {
     "streaming": True,
 }
 VOICE_ID = VOICE["id"]
+TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 SAID = [
     "the quick brown fox jumps over the lazy dog",
     "she really wants to leave before the storm",

@@ -32,8 +32,8 @@ from speechlab.client import (
 )
 from speechlab.errors import ConfigurationError, InvalidRequestError, SpeechLabError
 from support.clock import ends_within, eventually
+from support.samples import TRANSLATED
 
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 ASYNC_ONLY = {"aclose", "connect"}  # a client that blocks is made by speechlab.connect
 SYNC_ONLY = {"close"}
 

@@ -8,8 +8,8 @@ import pytest
 from jupyter_client.manager import start_new_kernel
 
 from support.clock import ends_within
+from support.samples import TRANSLATED
 
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 ASK = "lab.translate('a', source_lang='ja', target_lang='en')"
 
 

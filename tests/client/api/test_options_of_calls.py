@@ -19,9 +19,9 @@ from speechlab.errors import (
     InvalidRequestError,
     ServerError,
 )
+from support.samples import TRANSLATED
 
 MEANT = {"source_lang": "ja", "target_lang": "en"}
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 REFUSED = {"code": 104, "name": "ErrAuthenticationFailed", "error": "Authentication error: Invalid token"}
 
 

@@ -17,8 +17,8 @@ import pytest
 from speechlab.client import AsyncClient, Client
 from speechlab.errors import ConfigurationError, StreamTruncatedError
 from support.forked import script
+from support.samples import TRANSLATED
 
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 EVENTS = "text/event-stream; charset=utf-8"
 needs_signals = pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to threads are POSIX")
 

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from support.clock import eventually
+from support.samples import TRANSLATED
 
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 PROGRAM = """
 import asyncio, gc, os
 from speechlab.client import AsyncClient, Client

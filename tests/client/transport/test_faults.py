@@ -21,10 +21,8 @@ from speechlab.errors import (
     StreamTruncatedError,
 )
 from support.clock import ends_within
-from support.samples import KEY
+from support.samples import KEY, TRANSLATED
 from support.sockets import nobody
-
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 
 
 def translate(lab):

@@ -10,9 +10,9 @@ from speechlab.client import Client
 from speechlab.errors import APIConnectionError, APIError, ConfigurationError
 from support.forked import script
 from support.forward_proxies import ForwardProxy, SocksProxy
+from support.samples import TRANSLATED
 from support.sockets import nobody
 
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 SECRET = "hid:den@"
 USER = "me:hid%3Aden%40"
 BASIC = "Basic " + base64.b64encode(f"me:{SECRET}".encode()).decode()

@@ -21,9 +21,9 @@ from speechlab.client._scheduling.scheduler import Scheduler, get_scheduler
 from speechlab.client._scheduling.waiting import NotSentError, Patience
 from speechlab.errors import APIConnectionError, APITimeoutError, RateLimitError, ServerError
 from support.clock import FakeClock, Half, ends_within
+from support.samples import TRANSLATED
 from support.simulated import SimulatedService, at_once, at_random, bucket, down, failure, quota, simulate
 
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
 SINGLE = Patience(60.0, 60.0, 10.0, 4)
 LOST = APIConnectionError("x")
 ERROR = ServerError("x")

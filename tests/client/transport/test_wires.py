@@ -27,8 +27,7 @@ from speechlab.errors import (
     MissingDependencyError,
     StreamTruncatedError,
 )
-
-TRANSLATED = {"choices": [{"message": {"content": "Hello"}}]}
+from support.samples import TRANSLATED
 
 
 def translate(lab):
