@@ -13,7 +13,12 @@ from speechlab.evaluate._advice.findings import (
     list_output_findings,
     list_wrong_reference_findings,
 )
-from speechlab.evaluate._advice.no_worse import build_contest, build_price_findings, compare_with_dearer
+from speechlab.evaluate._advice.no_worse import (
+    Contest,
+    build_contest,
+    build_price_findings,
+    compare_with_dearer,
+)
 from speechlab.evaluate._advice.rates import build_rates_conclusion
 from speechlab.evaluate._advice.speech_report import (
     build_speech_report,
@@ -80,6 +85,14 @@ def _build_recognition_views(
     return [*views, *measured]
 
 
+def _build_contests(order: SystemOrder) -> dict[tuple[str, str], Contest]:
+    """Return what the systems of each place have said of the same recordings."""
+    return {
+        place: build_contest(known, order.scores[place], "system", "recording")
+        for place, known in order.evidence.items()
+    }
+
+
 def build_recognition_report(
     title: str,
     table: pd.DataFrame,
@@ -109,12 +122,7 @@ def build_recognition_report(
     claims = {"margin": settings.get("margin", MARGIN), "baseline": settings.get("baseline", "")}
     prices = read_unit_prices(settings)
     summary = _add_groups(summary, order)
-    contests = {
-        place: build_contest(known, order.scores[place], "system", "recording")
-        for place, known in order.evidence.items()
-        if prices
-    }
-    no_worse = compare_with_dearer(contests, prices, **claims)
+    no_worse = compare_with_dearer(_build_contests(order) if prices else {}, prices, **claims)
     findings = (*findings, *build_price_findings(no_worse))
     changed = [name for name in _list_conditions(table) if name != AS_RECORDED]
     live = [system.name for system in systems if system.is_streaming]

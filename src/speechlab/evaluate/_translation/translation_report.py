@@ -66,9 +66,8 @@ def build_translation_report(
     terms_table = pd.DataFrame() if terms is None else terms
     differences = compare_systems(table, columns)
     claims = settings.get("margin", MARGIN), settings.get("baseline", "")
-    no_worse = compare_with_dearer(
-        build_contests(table, differences, columns) if prices else {}, prices, *claims
-    )
+    contests = build_contests(table, differences, columns) if prices else {}
+    no_worse = compare_with_dearer(contests, prices, *claims)
     scores = [name for name in ("chrf", "back_chrf") if name in summary and summary[name].notna().any()]
     score = next(iter(scores), None)
     keys = [*(["system"] if "system" in summary else []), *columns[2:]]
