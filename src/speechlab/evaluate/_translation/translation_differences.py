@@ -129,7 +129,7 @@ def build_contests(
         tested = {name: part for name, part in rows.items() if not {name, ""} & {*untested}}
         needed = ["translation", *filter(None, [columns.reference])]
         places, lost = find_common_positions(tested or rows, needed), {}
-        if tested and len(places):
+        if len(tested) > 1 and len(places):
             shared = {name: part.loc[places] for name, part in tested.items()}
             first = next(iter(shared.values()))
             texts = {name: part["translation"].tolist() for name, part in shared.items()}
