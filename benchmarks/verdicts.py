@@ -761,7 +761,7 @@ def of_audit(systems: int, n: int) -> Line:
                 texts = [f"{slip}{text}" for slip, text in zip(slips, said, strict=True)]
                 facts = {"system": f"s{number}", "set": "all", "recording": [*map(str, range(n))]}
                 parts.append(pd.DataFrame({**facts, "text": said, "hypothesis": texts}))
-            report = audit_predictions(pd.concat(parts, ignore_index=True), "en", "basic", "Audit")
+            report = audit_predictions(pd.concat(parts, ignore_index=True), "en", "basic", "Audit", {}, [])
             yield {"group": not report.conclusion.text.startswith("None of")}
 
     return run

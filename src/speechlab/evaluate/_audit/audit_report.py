@@ -152,7 +152,9 @@ def _describe_certainty(ranking: Ranking) -> str:
     pairs, count = ranking.pairs, int(ranking.systems["utterances"].iloc[0])
     on = describe_rows_and_blocks(count, int(pairs["blocks"].iloc[0]), "utterance")
     shown = int(build_significance_mask(pairs).sum())
-    return f"{shown} of {format_count(len(pairs), 'pair')} differ on {on} (exact paired test, Holm)."
+    return (
+        f"Of {format_count(len(pairs), 'pair')} {shown or 'none'} differ on {on} (exact paired test, Holm)."
+    )
 
 
 def _format_ranks(row: Mapping[Any, Any]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from speechlab._arguments import build_argument_error
@@ -22,8 +23,6 @@ from speechlab.text import get_language_name, guess_language
 
 # Texts of a set from which its language is guessed.
 _GUESSED_FROM = 200
-# Most reasons in the answer why systems are not compared.
-_MAX_REASONS = 2
 
 
 @shorten_tracebacks
@@ -73,31 +72,29 @@ def audit_predictions(
     language: str | None,
     normalize: str,
     title: str,
-    faults: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    faults: Mapping[str, str],
+    notes: Sequence[str],
 ) -> Report:
     """Return the audit of predictions that were read, with the faults of files that could not be."""
-    names = predictions["system"].unique().tolist()
-    if len(names) < 2:
-        message = (
-            f"there is nothing to compare among {format_count(len(names), 'system')} ({join_names(names)}); "
-            "give two or more: a folder for each, or a column system"
-        )
-        raise InvalidRequestError("\n".join([message, *faults]), parameter="source")
+    names = predictions["system"].unique()
     code, guessed = _choose_language(predictions, language)
     record = build_record("audit", None, language=code, normalize=normalize)
     own = ["system", "set", "recording", "text", "hypothesis", *({"speaker"} & {*predictions.columns})]
     rows = predictions.reindex(columns=own).astype({"recording": "string"})
     common, lost, left_out = _select_common_rows(score_predictions(rows, record), faults)
-    reasons, kept = [*(fault.partition("; ")[0] for fault in faults), *lost], common["system"].unique()
-    clauses = [*reasons[:_MAX_REASONS], *(["more in the notes"] if len(reasons) > _MAX_REASONS else [])]
+    kept = common["system"].unique()
+    clauses = [re.split(r"; |\. ", fault)[0] for fault in faults.values()]
+    clauses = [f"{join_names([*faults])} could not be read"] if len(faults) > 1 else clauses
+    clauses += [f"{join_names([*lost])} are left out"] if len(lost) > 1 else [*lost.values()]
     clauses += [f"{len(kept)} of {len(names)} systems are compared"] if len(kept) < len(names) else []
     record["settings"]["left_out"] = f"{'; '.join(clauses)}." if clauses else ""
     if count := int((rows["text"].isna() & rows["hypothesis"].notna()).sum()):
         left_out.append(f"{format_count(count, 'row')} without a reference: left out.")
     common, of_blocks = _add_blocks(common, kept[0])
-    every = [*(f"{words}." for words in (*faults, *lost)), *notes, *guessed, *left_out, *of_blocks]
-    return Report.of(build_audit_report(title, common, record, every))
+    why = [f"{words}." for words in (*faults.values(), *lost.values())]
+    return Report.of(
+        build_audit_report(title, common, record, [*why, *notes, *guessed, *left_out, *of_blocks])
+    )
 
 
 def _choose_language(predictions: pd.DataFrame, language: str | None) -> tuple[str, list[str]]:
@@ -122,9 +119,9 @@ def _guess_language(texts: pd.Series[str]) -> str:
 
 
 def _select_common_rows(
-    scored: pd.DataFrame, faults: Sequence[str]
-) -> tuple[pd.DataFrame, list[str], list[str]]:
-    """Return the utterances that all systems have; which systems are left out, and notes on other utterances.
+    scored: pd.DataFrame, faults: Mapping[str, str]
+) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+    """Return the utterances that all systems have; why systems are left out, and notes on other utterances.
 
     An utterance is a reference of a set; equal ones are as many, in the order of the names of their recordings. Those
     systems are left out without which most predictions remain.
@@ -141,23 +138,31 @@ def _select_common_rows(
     most = max(range(2, len(best) + 1), key=lambda count: (count * shared[count - 1], count), default=0)
     if not most or not shared[most - 1]:
         message = f"no utterance is in all {len(best)} systems with the same reference; give fewer systems"
-        raise InvalidRequestError("\n".join([message, *faults]), parameter="source")
+        if not most:
+            message = (
+                f"there is nothing to compare among {format_count(len(best), 'system')} ({join_names(best.tolist())}); "
+                "give two or more: a folder for each, or a column system"
+            )
+        raise InvalidRequestError("\n".join([message, *faults.values()]), parameter="source")
     kept = has[[name for name in has.columns if name in best[:most]]]
     is_common = kept.all(axis=1)
-    lost = [
-        f"{quote_name(name)} is left out, as it has {has.loc[is_common, name].sum():,} of the others' "
+    lost = {
+        name: f"{quote_name(name)} is left out, as it has {has.loc[is_common, name].sum():,} of the others' "
         f"{shared[most - 1]:,} utterances with their reference"
         for name in best[most:]
-    ]
+    }
     notes = []
     for name, rows in kept[kept.any(axis=1)].groupby(level="set", sort=False):
         missing = rows[~rows.all(axis=1)]
         if len(missing):
-            who = join_names(missing.columns[~missing.all()].tolist())
-            notes.append(
-                f"{name}: {len(missing):,} of {len(rows):,} utterances left out, since not all have them with "
-                f"one reference ({who})."
+            owners, others = (missing.columns[mask].tolist() for mask in (missing.any(), ~missing.all()))
+            who = f"{join_names(others, 'or')} lacks, or has with another reference"
+            who = (
+                f"{join_names(owners)} alone {'has' if len(owners) == 1 else 'have'}"
+                if len(owners) < len(others)
+                else who
             )
+            notes.append(f"{name}: {len(missing):,} of {len(rows):,} utterances left out, which {who}.")
     found = scored["utterance"].isin(is_common[is_common].index.get_level_values("utterance"))
     return scored[found & scored["system"].isin(kept.columns)].reset_index(drop=True), lost, notes
 

@@ -27,24 +27,24 @@ _NAMES = {
 }
 
 
-def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, list[str], list[str]]:
-    """Read files, folders of them by system and set, and reports; return their rows, faults of files, and notes.
+def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+    """Read files, folders of them by system and set, and reports; return their rows, faults by file, and notes.
 
     A file that cannot be read costs itself: it is a row of its system without texts.
     """
     tables: dict[Path, pd.DataFrame] = {}
-    faults: list[str] = []
+    faults: dict[str, str] = {}
     notes: list[str] = []
     for path, label in chain.from_iterable(_list_files(path, notes) for path in paths):
         try:
             is_report = path.is_dir() or path.suffix == ".html"
             tables[path] = _read_report(path, label) if is_report else _read_file(path, label, notes)
         except SpeechLabError as error:
-            faults.append(str(error))
+            faults[label] = str(error)
             tables[path] = pd.DataFrame(_split_name(path)[1], index=[0])
     if len(tables) == len(faults):
         message = f"there are no predictions; give files ({', '.join(MANIFEST_ENDINGS)}), folders of them, or reports"
-        raise InvalidRequestError("\n".join([message, *faults]), parameter="source")
+        raise InvalidRequestError("\n".join([message, *faults.values()]), parameter="source")
     unnamed = [path for path, table in tables.items() if "system" not in table.columns]
     folders = {path.absolute().parent.name for path in unnamed}
     is_one_set = len(unnamed) > 1 and len(folders) == 1
