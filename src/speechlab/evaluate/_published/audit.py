@@ -139,9 +139,9 @@ def _select_common_rows(
     if not most or not shared[most - 1]:
         message = f"no utterance is in all {len(best)} systems with the same reference; give fewer systems"
         if not most:
+            found = f"{format_count(len(best), 'system')} ({join_names(best.tolist())})"
             message = (
-                f"there is nothing to compare among {format_count(len(best), 'system')} ({join_names(best.tolist())}); "
-                "give two or more: a folder for each, or a column system"
+                f"there is nothing to compare among {found}; give two or more, in folders or a column system"
             )
         raise InvalidRequestError("\n".join([message, *faults.values()]), parameter="source")
     kept = has[[name for name in has.columns if name in best[:most]]]
@@ -163,8 +163,8 @@ def _select_common_rows(
                 else who
             )
             notes.append(f"{name}: {len(missing):,} of {len(rows):,} utterances left out, which {who}.")
-    found = scored["utterance"].isin(is_common[is_common].index.get_level_values("utterance"))
-    return scored[found & scored["system"].isin(kept.columns)].reset_index(drop=True), lost, notes
+    is_shared = scored["utterance"].isin(is_common[is_common].index.get_level_values("utterance"))
+    return scored[is_shared & scored["system"].isin(kept.columns)].reset_index(drop=True), lost, notes
 
 
 def _add_blocks(common: pd.DataFrame, system: str) -> tuple[pd.DataFrame, list[str]]:
