@@ -75,10 +75,8 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
     for some in members:
         if len(some) > 1:
             alike = [names[own] for own in some]
-            words = (
-                "make mostly the same errors: they may be one system, and count as one where references are"
-            )
-            findings.append(Finding(f"{join_names(alike)} {words} judged.", language, systems=tuple(alike)))
+            words = f"{join_names(alike)} make mostly the same errors: they may be one system, and are judged as one."
+            findings.append(Finding(words, language, systems=tuple(alike)))
     systems = pd.DataFrame(facts).astype({"system": "string"})
     return Followers(systems, places[suspected.any(axis=1)], findings)
 
