@@ -21,7 +21,7 @@ from speechlab.batch._store_options import CHUNK_ROWS, KeepingOptions, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_requested_form
 from speechlab.batch._table.failures import suppress_failure_warnings
 from speechlab.batch._takes.judge import Judge
-from speechlab.batch._takes.lines import AGAIN, CUT, FALLBACK, WARMER, LineTake, ScriptLine
+from speechlab.batch._takes.lines import AGAIN, CUT, FALLBACK, TEMPERATURE, LineTake, ScriptLine
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.text import language_code, list_language_codes
@@ -45,6 +45,9 @@ _SHARED = (
     "retry_failed",
 )
 _NOT_TAKEN = "not taken again"
+# The temperature of another take, by its number: a voice may read by its temperature alone, so that each take has one
+# of its own, and none the 0.5 that is usual.
+_TEMPERATURES = (1.0, 0.7, 0.4, 0.1)
 
 
 def synthesize_with_check(lab: Client, frame: Table, given: Mapping[str, Any]) -> pd.DataFrame:
@@ -118,7 +121,7 @@ class CheckedTakes:
                 line.ended = (
                     f"{_NOT_TAKEN}: {self._stopped}" if self._stopped else "its voice reads it in one way"
                 )
-            elif way not in (AGAIN, WARMER) or trial in self._varies or trial not in tried:
+            elif way not in (AGAIN, TEMPERATURE) or trial in self._varies or trial not in tried:
                 tried.add(trial)
                 rounds.setdefault((way, len(line.ways)), []).append(line)
         return rounds
@@ -129,7 +132,7 @@ class CheckedTakes:
         alike = line.is_alike_in_every_take
         if can_fall_back and (alike or len(line.ways) == self._most - 1):
             return FALLBACK
-        for way in () if alike else (AGAIN, WARMER):
+        for way in () if alike else (AGAIN, TEMPERATURE):
             if self._varies.get((line.takes[0].voice, way), True):
                 return way
         if not alike and line.next_cut is not None:
@@ -138,17 +141,18 @@ class CheckedTakes:
 
     def _take(self, lines: Sequence[ScriptLine], way: str, number: int) -> None:
         """Have lines spoken in one way, and judge what comes."""
-        repeat, warmth = self._speaking["repeat"] + number, max(1.3 - 0.3 * number, 0.0)
+        repeat = self._speaking["repeat"] + number
+        temperature = _TEMPERATURES[min(max(number, 1), len(_TEMPERATURES)) - 1]
         changes: dict[str, dict[str, Any]] = {
             AGAIN: {"repeat": repeat},
-            WARMER: {"repeat": repeat, "temperature": Value(round(warmth, 1))},
+            TEMPERATURE: {"repeat": repeat, "temperature": Value(temperature)},
             CUT: {"text": Column(_TEXT)},
             FALLBACK: {"voice": self._fallback},
         }
         try:
             table = self._speak(lines, changes.get(way, {}))
         except InvalidRequestError:
-            if way != WARMER:
+            if way != TEMPERATURE:
                 raise
             self._varies |= {(line.takes[0].voice, way): False for line in lines}  # it has no temperature
             return

@@ -71,11 +71,8 @@ class Judge:
         for line, asked, row in zip(lines, languages, heard, strict=True):
             take, code = line.takes[-1], row["hypothesis_language"]
             again = _compare_words(line, take, row)
-            if (
-                asked is None
-                and code
-                and parse_primary_language(code) != parse_primary_language(line.language or "")
-            ):
+            own = parse_primary_language(line.language or "")
+            if asked is None and code and parse_primary_language(code) != own:
                 again = replace(take, faults=(f"it is recognized as {get_language_name(code)}",))
             if again.faults or (not again.unjudged and again.rank < take.rank):
                 line.takes[-1] = again
@@ -117,9 +114,8 @@ def _compare_words(line: ScriptLine, take: LineTake, row: Mapping[Any, Any]) -> 
 def _is_mostly_wrong(line: ScriptLine) -> bool:
     """Return whether most of a last take is recognized as other words, in a language that services identify."""
     replaced = sum(len(fault.reference) for fault in line.takes[-1].words if fault.hypothesis.strip())
-    return parse_primary_language(line.language or "") in _IDENTIFIED and replaced > _MOSTLY_WRONG * len(
-        line.text
-    )
+    is_identified = parse_primary_language(line.language or "") in _IDENTIFIED
+    return is_identified and replaced > _MOSTLY_WRONG * len(line.text)
 
 
 def _pad_with_silence(recording: Any) -> bytes:

@@ -9,8 +9,8 @@ from speechlab.batch._takes.words import WordFault, count_faulty_characters, des
 
 # What a line is after its check.
 READY, FAULTY, UNCLEAR = "ready", "faulty", "unclear"
-# Ways to another take: another reading of a voice that varies, a warmer one, other marks in the text, another voice.
-AGAIN, WARMER, CUT, FALLBACK = "again", "warmer", "cut", "fallback"
+# Ways to another take: the same call again, another temperature, other marks in the text, another voice.
+AGAIN, TEMPERATURE, CUT, FALLBACK = "again", "temperature", "cut", "fallback"
 _CLAUSE_END = re.compile(r"(?<=\w)\s*[,;:、，；：]\s*(?=\w)")
 _FINAL_MARKS = ".。!！?？"
 _WIDE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")

@@ -56,9 +56,8 @@ class TakeSound(NamedTuple):
 
 def measure_sound(recording: str, text: str, language: str | None, voice: str) -> TakeSound:
     """Measure one take."""
-    (row,) = speech_measures(
-        pd.DataFrame({"audio": [recording], "text": [text], "language": [language]})
-    ).to_dict("records")
+    frame = pd.DataFrame({"audio": [recording], "text": [text], "language": [language]})
+    (row,) = speech_measures(frame).to_dict("records")
     have = defaultdict(lambda: math.nan, {name: x for name, x in row.items() if not is_missing(x)})
     speech_s, pause_s, clipped = have["speech_s"], have["longest_pause_s"], have["clipping_ratio"]
     faults = {
@@ -90,9 +89,8 @@ class Centers:
     """What is usual for each voice in each language, by the first takes of its lines."""
 
     def __init__(self, sounds: Sequence[TakeSound]) -> None:
-        self._usual: dict[Any, dict[str, tuple[float, float]]] = defaultdict(
-            dict
-        )  # middle, and how far is far
+        # Of each trait the middle, and how far from it a take may lie.
+        self._usual = defaultdict[Any, dict[str, tuple[float, float]]](dict)
         self._speakers: dict[Any, Any] = {}
         for group in dict.fromkeys(sound.group for sound in sounds):
             members = [sound for sound in sounds if sound.group == group]
