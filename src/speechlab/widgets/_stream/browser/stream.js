@@ -167,21 +167,22 @@ class StreamView extends View {
 
   paint() {
     cancelAnimationFrame(this.frame);
-    const { model, canvas } = this;
+    // Once for the whole picture: the sound may end while it is painted, which the next one shows.
+    const { model, canvas, playing, ended } = this;
     const rate = model.get("rate") || 1;
     const seconds = this.frames / rate;
     const state = model.get("state");
-    const words = this.ended ? (this.playing ? "Pause" : "Play") : "Stop";
+    const words = ended ? (playing ? "Pause" : "Play") : "Stop";
     if (this.act.textContent !== words) this.act.textContent = words;
-    this.act.disabled = this.ended && !this.frames;
+    this.act.disabled = ended && !this.frames;
     this.root.setAttribute("aria-label", `Speech: ${model.get("title") || state}`);
     this.root.classList.toggle("sl-failed", state === "failed");
-    const blocked = this.line.context.state === "suspended" && !this.ended && this.frames ? "the browser wants a click before it plays" : "";
+    const blocked = this.line.context.state === "suspended" && !ended && this.frames ? "the browser wants a click before it plays" : "";
     const facts = [state === "ended" ? "" : state, model.get("facts"), blocked].filter(Boolean).join(" · ");
     if (this.facts.textContent !== facts) this.facts.textContent = facts;
-    this.time.textContent = `${shortClock(this.played)} / ${shortClock(seconds)}${this.ended ? "" : "+"}`;
+    this.time.textContent = `${shortClock(this.played)} / ${shortClock(seconds)}${ended ? "" : "+"}`;
     this.draw(canvas, seconds, rate);
-    if (this.playing || !this.ended) this.frame = requestAnimationFrame(() => this.paint());
+    if (playing || !ended) this.frame = requestAnimationFrame(() => this.paint());
   }
 
   /** Draws the waveform, which grows; the part that was played in another color. @param {HTMLCanvasElement} canvas @param {number} seconds @param {number} rate */
