@@ -2,237 +2,28 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
-import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
 from speechlab._require import require
-from speechlab._untrusted import check_packed_text, load_json, open_maybe_gzip
+from speechlab._untrusted import open_maybe_gzip
 from speechlab.errors import InvalidRequestError
-from speechlab.tables._lines import split_csv_lines
+from speechlab.tables._delimited import (
+    PLAIN_SEPARATORS,
+    SURPLUS_CELLS,
+    describe_torn_line,
+    has_enclosing_quotes,
+    unquote_tsv_cell,
+)
+from speechlab.tables._formulas import unescape_formula
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-_MAX_COLUMNS = 20_000
-_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
-_GUARD_MARK = re.compile(r"\A'(?='*[=+\-@\t\r\n＝＋－＠])")
-
-
-def escape_frame_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the table for a CSV file, with an apostrophe before texts and names that begin as formulas do."""
-    out = frame.copy()
-    for name in out.select_dtypes(exclude=["number", "bool", "datetime"]):
-        out[name] = out[name].astype(object).map(escape_formula)
-    return out.rename(columns=escape_formula)
-
-
-def escape_formula(cell: Any) -> Any:
-    """Return a cell or a name, with an apostrophe if it is a text that begins as a formula does."""
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
-
-
-def unescape_formula(cell: Any) -> Any:
-    """Return a cell or a name of a CSV file without the apostrophe of :func:`guard`."""
-    return _GUARD_MARK.sub("", cell) if isinstance(cell, str) else cell
-
-
-_QUOTED = re.compile(r'"(?:[^"]|"")*"\Z')
-_QUOTED_NAMES = re.compile(r'"(?:[^"\t]|"")*"(?:\t"(?:[^"\t]|"")*")*\s*\Z')
-
-
-def unquote_tsv_cell(cell: Any) -> Any:
-    """Return a cell of TSV without the quotes of a writer that has them: outer ones around doubled ones."""
-    if not isinstance(cell, str) or cell[:1] != '"' or not _QUOTED.match(cell):
-        return cell
-    inner = cell[1:-1]
-    return inner.replace('""', '"') if '"' in inner or "\r" in inner or not inner else cell
-
-
-def has_enclosing_quotes(lines: Iterable[str], separator: str = "\t") -> bool:
-    """Return whether quotes enclose cells in TSV or another table without quotes of its own.
-
-    They do if all names are in quotes, or if a line has not as many cells as there are names.
-    """
-    lines = iter(lines)
-    head = next((line for line in lines if line.strip()), "")
-    if _QUOTED_NAMES.match(head.replace(separator, "\t")):
-        return True
-    count, any_quote, is_even = head.count(separator), '"' in head, True
-    for line in lines:
-        any_quote = any_quote or '"' in line
-        is_even = is_even and (line.count(separator) == count or not line.strip())
-    return any_quote and not is_even
-
-
-# Separators of tables without quotes.
-_PLAIN = ("\t", "|")
-_CUE_TIME = re.compile(r"\d:[0-5]?\d(?:[.,:]\d+)*\s*-->|-->\s*\d+:[0-5]?\d")
-HELD_ROWS = "holds times of captions, or a tab and a line end, so it is several texts"
-
-
-def has_unsplit_rows(text: str) -> bool:
-    """Return whether a text holds rows of a file that a reader has not separated."""
-    return ("-->" in text and _CUE_TIME.search(text) is not None) or ("\t" in text and "\n" in text.strip())
-
-
-def read_delimited(path: Path) -> pd.DataFrame:
-    """Return the rows of a CSV or TSV file; ValueError if it is not UTF-8, empty or torn."""
-    return parse_delimited(read_text(path), "\t" if ".tsv" in path.suffixes else ",")
-
-
-def read_text(path: Path) -> str:
-    """Text of a file: UTF-8, or UTF-16 with a byte order mark, as spreadsheets write it; also with .gz."""
-    with open_maybe_gzip(path) as stream:
-        data = stream.read()
-    if path.suffix.lower() == ".gz":
-        check_packed_text(path.name, data, path.stat().st_size)
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    try:
-        text = data.decode("utf-16" if wide else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ValueError(f"line {line:,} is not UTF-8; save it as UTF-8") from None
-    if not text.strip():
-        raise ValueError("it is empty")
-    return text
-
-
-def parse_delimited(text: str, usual: str, faults: list[str] | None = None) -> pd.DataFrame:
-    """Rows of CSV or TSV; in some countries, spreadsheets write semicolons or tabs for commas.
-
-    With ``faults``, a malformed line costs itself, and is added to them; else it costs the file.
-    """
-    # Excel's line that names the separator; its line break stays, so that lines keep their numbers.
-    text = re.sub(r"\Asep=[,;\t|](?=\r?\n)", "", text, flags=re.IGNORECASE)
-    head = re.search(r"[^\r\n]+", text)
-    if head is not None and max(map(head[0].count, ",;\t|")) >= _MAX_COLUMNS:
-        raise ValueError(f"it has {_MAX_COLUMNS:,} columns or more")
-    try:
-        return _parse_delimited_lines(text, usual)
-    except ValueError:
-        kept = None if faults is None else _drop_malformed_lines(text, usual, faults)
-        if kept is None:
-            raise
-    return _parse_delimited_lines(kept, usual)
-
-
-def _drop_malformed_lines(text: str, usual: str, faults: list[str]) -> str | None:
-    """Return the text without lines of too many cells or with quotes out of place; None if none is left."""
-    separator = _find_separator(text, usual)
-    is_plain = separator in _PLAIN and not has_enclosing_quotes(text.split("\n"), separator)
-    found: list[tuple[int, str]] = []
-    lines: Iterable[tuple[int, list[str]]] = (
-        ((number, line.rstrip("\r").split(separator)) for number, line in enumerate(text.split("\n"), 1))
-        if is_plain
-        else split_csv_lines(text, separator, lambda message, line: found.append((line, message)))
-    )
-    kept: list[list[str]] = []
-    for number, cells in lines:
-        if kept and len(cells) > len(kept[0]):
-            torn = f"it has {len(cells)} cells, and the first line names {len(kept[0])}"
-            found.append((number, _TORN.format(torn)))
-        elif cells and (kept or any(cells)):
-            kept.append(cells)
-    if len(kept) < 2 or not found:
-        return None
-    faults += [f"line {line:,}: {message}" for line, message in sorted(found)]
-    out = StringIO()
-    if is_plain:
-        return "\n".join(separator.join(cells) for cells in kept) + "\n"
-    csv.writer(out, delimiter=separator, lineterminator="\n").writerows(kept)
-    return out.getvalue()
-
-
-def _find_separator(text: str, usual: str) -> str:
-    head = text.lstrip().splitlines()[0]
-    return next((character for character in (usual, ";", "\t", "|") if character in head), usual)
-
-
-def _parse_delimited_lines(text: str, usual: str) -> pd.DataFrame:
-    separator = _find_separator(text, usual)
-    options: dict[str, Any] = {"sep": separator, "dtype": "string", "keep_default_na": False}
-    may_be_plain = separator in _PLAIN and '"' in text
-    plain = options | {"quoting": csv.QUOTE_NONE}
-    if may_be_plain and not has_enclosing_quotes(text.split("\n"), separator):
-        options = plain
-    empty = ["", '""'] if options is plain else [""]
-    try:
-        rows: pd.DataFrame = pd.read_csv(StringIO(text), na_values=empty, **options)
-    except ValueError as error:
-        raise ValueError(describe_torn_line(error)) from None
-    if may_be_plain and options is not plain and _has_swallowed_lines(rows, separator):
-        options = plain
-        rows = pd.read_csv(StringIO(text), na_values=["", '""'], **options)
-    if not isinstance(rows.index, pd.RangeIndex):  # pandas makes surplus leading cells row labels
-        raise ValueError(_SURPLUS)  # noqa: TRY004 - what the file holds
-    first = pd.read_csv(StringIO(text), header=None, nrows=1, **options)
-    heads = [str(name) for name in first.iloc[0] if name]
-    names = [unescape_formula(name) for name in heads]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        but = "" if heads.count(twice) > 1 else ", one of them with an apostrophe before it"
-        raise ValueError(f"two columns are named {twice!r}{but}")
-    rows.columns = [unescape_formula(str(name)) for name in rows.columns]
-    clean = (lambda cell: unescape_formula(unquote_tsv_cell(cell))) if options is plain else unescape_formula
-    for name in rows.columns:
-        rows[name] = rows[name].map(clean, na_action="ignore").astype("string")
-    return rows
-
-
-_TORN = "{}; put texts with commas into quotes"
-_SURPLUS = _TORN.format("line 2 has more cells than the first line has names")
-_TOO_MANY = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
-
-
-def describe_torn_line(error: Exception) -> str:
-    """Return the message of an error of reading CSV, for a line with too many cells with what to do."""
-    if (found := _TOO_MANY.search(str(error))) is None:
-        return str(error)
-    names, line, cells = found.groups()
-    return _TORN.format(f"line {int(line):,} has {cells} cells, and the first line {names} names")
-
-
-def _has_swallowed_lines(rows: pd.DataFrame, separator: str) -> bool:
-    """Return whether a quote at the beginning of a text has taken the following lines for one cell."""
-    return any(
-        isinstance(cell, str) and "\n" in cell and separator in cell for name in rows for cell in rows[name]
-    )
-
-
-def parse_json_lines(text: str, faults: list[str] | None = None) -> list[Any]:
-    """Return the objects of JSON Lines. With ``faults``, a malformed line costs itself, and is added to them."""
-    rows = []
-    names: set[str] = set()
-    # not at other line separators, which texts may contain
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = load_json(line)
-            fault = "" if isinstance(row, dict) else f"line {number:,} is no object"
-        except ValueError as error:  # orjson's is one
-            fault = f"line {number:,}: {error}"
-        if not fault:
-            names.update(row)
-            if len(names) > _MAX_COLUMNS:
-                raise ValueError(f"it has more than {_MAX_COLUMNS:,} columns, from line {number:,} on")
-            rows.append(row)
-        elif faults is None:
-            raise ValueError(fault)
-        else:
-            faults.append(fault)
-    if faults and not rows:
-        raise ValueError(faults[0])
-    return rows
-
 
 _HEAD_LINES = 100
 # The cells of a CSV file that are empty for pandas. In a column of texts, "None" and "NA" are texts.
@@ -329,7 +120,7 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
             ):
                 for frame in reader:
                     if not isinstance(frame.index, pd.RangeIndex):  # surplus cells, which pandas makes labels
-                        raise ValueError(_SURPLUS)  # noqa: TRY004 - what the file holds
+                        raise ValueError(SURPLUS_CELLS)  # noqa: TRY004 - what the file holds
                     yield _unescape_frame_cells(frame, is_plain=is_plain)
         else:
             # JSON distinguishes texts from numbers
@@ -342,7 +133,7 @@ def read_pieces(path: Path, rows: int, texts: Collection[str]) -> Iterator[pd.Da
 
 def _detect_csv_options(path: Path, format_: TableFormat) -> dict[str, Any]:
     """Return the options of pandas for a file of CSV or TSV."""
-    if format_.separator not in _PLAIN:
+    if format_.separator not in PLAIN_SEPARATORS:
         return {"sep": format_.separator}
     with open_maybe_gzip(path) as stream:
         quoted = has_enclosing_quotes((line.decode("utf-8") for line in stream), format_.separator)

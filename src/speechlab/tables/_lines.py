@@ -7,7 +7,12 @@ import io
 import math
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import Any
 
+from speechlab._untrusted import load_json
+
+# Columns of a table; a file with more is none.
+MAX_COLUMNS = 20_000
 # Lines with a quote out of place, above which a file is no CSV: for each the rest of the file is read again.
 _MAX_STRAY_QUOTES = 100
 
@@ -60,3 +65,30 @@ def _is_number(cell: str) -> bool:
         return math.isfinite(float(cell))
     except ValueError:
         return False
+
+
+def parse_json_lines(text: str, faults: list[str] | None = None) -> list[Any]:
+    """Return the objects of JSON Lines. With ``faults``, a malformed line costs itself, and is added to them."""
+    rows = []
+    names: set[str] = set()
+    # not at other line separators, which texts may contain
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = load_json(line)
+            fault = "" if isinstance(row, dict) else f"line {number:,} is no object"
+        except ValueError as error:  # orjson's is one
+            fault = f"line {number:,}: {error}"
+        if not fault:
+            names.update(row)
+            if len(names) > MAX_COLUMNS:
+                raise ValueError(f"it has more than {MAX_COLUMNS:,} columns, from line {number:,} on")
+            rows.append(row)
+        elif faults is None:
+            raise ValueError(fault)
+        else:
+            faults.append(fault)
+    if faults and not rows:
+        raise ValueError(faults[0])
+    return rows

@@ -14,11 +14,13 @@ import orjson
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab._require import require
-from speechlab.tables._files import TableFormat, escape_frame_formulas
+from speechlab.tables._formulas import escape_frame_formulas
 from speechlab.tables._storable import cell_to_text, to_arrow_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from speechlab.tables._files import TableFormat
 
 # Number of pieces that are held in memory. More are read twice.
 _MAX_PIECES_IN_MEMORY = 8
