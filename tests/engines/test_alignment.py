@@ -10,9 +10,7 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab.engines._recognition.aligned_windows import divide_text
-from speechlab.engines._recognition.timed_words import find_words
-from speechlab.engines._recognition.word_times import AlignedWord, move_to_pauses
+from speechlab.engines._recognition.word_times import divide_text, find_words, move_to_pauses
 from speechlab.errors import EngineError, InvalidRequestError
 
 WORDS = ["many", "students", "walk", "to", "school", "along", "the", "river"]
@@ -52,6 +50,13 @@ def test_edges_are_where_the_words_were_joined(joined, whisper):
     assert np.abs(found[4, 1] - times[4, 1]) < 0.05 > np.abs(found[5, 0] - times[5, 0])  # around the pause
     assert (np.diff(found.ravel()) >= 0).all()
     assert table["confidence"].mean() > 0.4
+    signs = sl.align(clip, " ".join(WORDS), language="en", unit="char", recognizer=whisper)
+    assert (signs["end"] >= signs["start"]).all()
+    assert (signs["end"] - signs["start"]).iloc[
+        [0, 1, 2, -3, -2, -1]
+    ].min() > 0.02  # of the first and last word
+    firsts = np.cumsum([0, *map(len, WORDS[:-1])])
+    assert np.abs(signs["start"].to_numpy()[firsts] - found[:, 0]).max() < 0.05
 
 
 @pytest.mark.engines
@@ -170,7 +175,7 @@ def test_threads_take_turns_at_one_model_and_a_bar_counts_recordings(monkeypatch
             most.append(len(at_once))
             time.sleep(0.005)
             at_once.pop()
-            return [AlignedWord(0.0, 0.1, 0.9) for _ in places]
+            return np.array([[0.0, 0.1, 0.9]] * len(places))
 
     class Bar:
         def __init__(self, total, *_, **__):
@@ -180,7 +185,10 @@ def test_threads_take_turns_at_one_model_and_a_bar_counts_recordings(monkeypatch
         def update(self):
             self.counts.append(1)
 
-        def close(self):
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
             pass
 
     monkeypatch.setattr("speechlab.engines._align.open_bar", Bar)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any, get_args
-
-import numpy as np
 
 from speechlab._arguments import build_argument_error, check_text, convert_table, is_missing, require_columns
 from speechlab._pandas import pd
 from speechlab._traces import warn_user
 from speechlab.audio import to_clip
 from speechlab.engines._recognition.decoding import SAMPLE_RATE
-from speechlab.engines._recognition.timed_words import TimedUnit, find_words
+from speechlab.engines._recognition.word_times import TimedUnit, find_words
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.notebook import open_bar
 from speechlab.text import guess_language, parse_primary_language
@@ -74,34 +73,36 @@ def align(
         raise build_argument_error(
             "recognizer", recognizer, "a Whisper, such as sl.engines.create('whisper')"
         )
-    rows = _list_rows(audio, text, language)
-    if rows is None:
-        table = _align_one(engine, audio, text, language, unit)
-        _warn_of_doubts(table.assign(row=0), 1)
-        return table
+    several = _list_rows(audio, text, language)
+    rows = [(audio, text, language)] if several is None else several
     with _turn:
         engine.load()  # without the model, no row can be aligned
-    bar = open_bar(len(rows), "align", "recording", delay=_BAR_DELAY_S, leave=False) if progress else None
+    bar: Any = nullcontext()
+    if progress and several is not None:
+        bar = open_bar(len(rows), "align", "recording", delay=_BAR_DELAY_S, leave=False)
     columns, tables = ["row", "file", *_COLUMNS, "error"], []
-    for number, (recording, said, code) in enumerate(rows):
-        name = recording if isinstance(recording, str) else getattr(recording, "title", None) or str(number)
-        name = name.encode("utf-8", "replace").decode()  # of half of a character, no table could be saved
-        try:
-            part = _align_one(engine, recording, said, None if is_missing(code) else code, unit)
-            tables.append(part.assign(row=number, file=name, error=""))
-        except (SpeechLabError, OSError) as error:
-            cells = (number, name, "", math.nan, math.nan, 0.0, str(error))
-            tables.append(pd.DataFrame([cells], columns=columns))
-        if bar is not None:
-            bar.update()
-    if bar is not None:
-        bar.close()
+    with bar as shown:
+        for number, (recording, said, code) in enumerate(rows):
+            name = (
+                recording if isinstance(recording, str) else getattr(recording, "title", None) or str(number)
+            )
+            name = name.encode("utf-8", "replace").decode()  # of half of a character, no table could be saved
+            try:
+                part = _align_one(engine, recording, said, None if is_missing(code) else code, unit)
+                tables.append(part.assign(row=number, file=name, error=""))
+            except (SpeechLabError, OSError) as error:
+                if several is None:
+                    raise
+                cells = (number, name, "", math.nan, math.nan, 0.0, str(error))
+                tables.append(pd.DataFrame([cells], columns=columns))
+            if shown is not None:
+                shown.update()
     table = pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
     if failed := int((table["error"] != "").sum()):
         message = f"{failed} of {len(rows)} recordings could not be aligned; the column error says why"
         warn_user(message, stacklevel=2)
     _warn_of_doubts(table[table["error"] == ""], len(rows))
-    return table
+    return table[_COLUMNS] if several is None else table
 
 
 @lru_cache(maxsize=1)
@@ -146,8 +147,7 @@ def _align_one(
     clip = to_clip(audio)
     samples = clip.to_mono().resample(SAMPLE_RATE).samples.ravel()
     with _turn:
-        aligned = engine.align(samples, text, places, code)
-    times = np.array(aligned, dtype=np.float64)
+        times = engine.align(samples, text, places, code)
     times[:, :2] = times[:, :2].clip(max=clip.duration_s)
     words = [text[first:last] for first, last in places]
     return pd.DataFrame(times.round(4), columns=_COLUMNS[1:]).assign(word=words)[_COLUMNS]

@@ -15,14 +15,13 @@ from speechlab.batch._plan.parameters import Column
 from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._run.progress import show_progress
 from speechlab.batch._table.failures import suppress_failure_warnings
+from speechlab.batch._takes.lines import LineTake, ScriptLine, count_faulty_characters, find_word_faults
 from speechlab.batch._takes.sounds import Centers, measure_sound
-from speechlab.batch._takes.words import count_faulty_characters, find_word_faults
 from speechlab.contract import Language
 from speechlab.errors import SpeechLabError
 from speechlab.text import get_language_name, parse_primary_language
 
 if TYPE_CHECKING:
-    from speechlab.batch._takes.lines import LineTake, ScriptLine
     from speechlab.client import Client
 
 # Silence around a recording that is recognized once more, in seconds.

@@ -1,11 +1,12 @@
-"""Lines and their takes: which take is best, whether another is worth it, and what is said of the line."""
+"""Lines and their takes: which words are wrong, which take is best, whether another is worth it, and what is said."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
-from speechlab.batch._takes.words import WordFault, count_faulty_characters, describe_word_faults
+from speechlab.metrics import Difference, choose_unit, classify_differences, has_difference_classes
+from speechlab.text import characters, find_differing_runs, language_code, normalizer, words
 
 # What a line is after its check.
 READY, FAULTY, UNCLEAR = "ready", "faulty", "unclear"
@@ -14,6 +15,36 @@ AGAIN, TEMPERATURE, CUT, FALLBACK = "again", "temperature", "cut", "fallback"
 _CLAUSE_END = re.compile(r"(?<=\w)\s*[,;:、，；：]\s*(?=\w)")
 _FINAL_MARKS = ".。!！?？"
 _WIDE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
+# Classes of differences that can be heard.
+_AUDIBLE = frozenset({"recognition", "tone"})
+_MAX_SHOWN, _MAX_PART = 3, 60
+
+
+def find_word_faults(text: str, hypothesis: str, language: str) -> tuple[Difference, ...]:
+    """Return where a hypothesis differs from a text by more than notation and words that sound alike."""
+    code = language_code(language)
+    if has_difference_classes(code):
+        differences = classify_differences(text, hypothesis, code).differences
+        return tuple(each for each in differences if each.kind in _AUDIBLE)
+    split, blank = (characters, "") if choose_unit(code) == "char" else (words, " ")
+    ours, theirs = (split(normalizer(code)(side)) for side in (text, hypothesis))
+    runs = find_differing_runs(ours, theirs)
+    return tuple(
+        Difference("recognition", blank.join(ours[a:b]), blank.join(theirs[c:d]), a) for a, b, c, d in runs
+    )
+
+
+def _describe_fault(fault: Difference, text: str) -> str:
+    lost, new = fault.reference.strip()[:_MAX_PART], fault.hypothesis.strip()[:_MAX_PART]
+    if lost:
+        return f"“{new}” for “{lost}”" if new else f"lost “{lost}”"
+    whole, part = ("".join(filter(str.isalnum, side.casefold())) for side in (text, new))
+    return f"{'repeated' if part in whole else 'added'} “{new}”"
+
+
+def count_faulty_characters(faults: tuple[Difference, ...]) -> int:
+    """Return how much of the words is wrong, to compare takes."""
+    return sum(max(len(fault.reference), len(fault.hypothesis)) for fault in faults)
 
 
 @dataclass(frozen=True)
@@ -27,7 +58,7 @@ class LineTake:
     sent: str  # the text that was spoken: with the spellings of a lexicon
     transcript: str | None = None
     faults: tuple[str, ...] = ()  # of the sound
-    words: tuple[WordFault, ...] = ()
+    words: tuple[Difference, ...] = ()
     unjudged: str = ""  # why nothing can be said of it
 
     @property
@@ -52,8 +83,12 @@ class LineTake:
 
     def describe(self, text: str) -> str:
         """Return what is wrong with it."""
-        words = describe_word_faults(self.words, text, self.transcript or "") if self.words else []
-        return "; ".join(filter(None, [*self.faults, *words, self.unjudged]))
+        shown = [_describe_fault(fault, text) for fault in self.words[:_MAX_SHOWN]]
+        if self.words and not (self.transcript or "").strip():
+            shown = ["no word was recognized"]
+        elif more := len(self.words) - len(shown):
+            shown.append(f"{more} more differences")
+        return "; ".join(filter(None, [*self.faults, *shown, self.unjudged]))
 
 
 @dataclass

@@ -28,7 +28,6 @@ from speechlab.engines._protocols import (
     checkpoint,
     list_some_codes,
 )
-from speechlab.engines._recognition.aligned_windows import align_words
 from speechlab.engines._recognition.decoding import (
     SAMPLE_RATE,
     Span,
@@ -60,6 +59,7 @@ from speechlab.engines._recognition.repeats import (
     is_alike,
     replace_window,
 )
+from speechlab.engines._recognition.word_times import align_words
 from speechlab.engines._weights.formats import WHISPER_FORMAT, WHISPER_SIZES
 from speechlab.engines._weights.hub import FetchedModel, find_or_fetch_model, format_model_id
 from speechlab.engines._weights.names import parse_model_name
@@ -72,8 +72,7 @@ from speechlab.text import writes_without_spaces
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from speechlab.engines._recognition.timed_words import Place
-    from speechlab.engines._recognition.word_times import AlignedWord
+    from speechlab.engines._recognition.word_times import Place
 
 _DEFAULT_LANGUAGES = ("ja", "en", "zh")
 # Seconds of silence kept around speech: "off" keeps most of the recording, "on" the speech.
@@ -208,8 +207,8 @@ class WhisperEngine:
 
     def align(
         self, samples: NDArray[np.float32], text: str, places: Sequence[Place], language: str
-    ) -> list[AlignedWord]:
-        """Return the times of the words of a text that was said; ``places`` are their starts and ends in the text."""
+    ) -> NDArray[np.float64]:
+        """Return start, end and confidence of words of a text that was said; ``places`` says where they are in it."""
         options = RecognitionOptions(language=language)
         check_input(samples, options, self.languages)
         self.load()

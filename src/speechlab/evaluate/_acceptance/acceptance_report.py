@@ -25,14 +25,15 @@ DECISION, SAMPLED = "decision", "sampled"
 # Lines of a sample that shows, if none is wrong, that at most 5% are (95%).
 SAMPLE_SIZE = 60
 READY = "ready"
-# The other states of lines, with a clause for one and for several: exceptions come first.
-_EXCEPTIONS = {
-    "needs an ear": "{} needs an ear|{} need an ear",
-    "wrong": "{} is wrong|{} are wrong",
-    "failed": "{} failed|{} failed",
-    "not asked": "{} was not asked|{} were not asked",
+# The states of lines, exceptions first, as clauses have them of one line and of several.
+_CLAUSES = {
+    "needs an ear": ("needs an ear", "need an ear"),
+    "wrong": ("is wrong", "are wrong"),
+    "failed": ("failed", "failed"),
+    "not asked": ("was not asked", "were not asked"),
+    READY: ("is ready", "are ready"),
 }
-_STATES = (*_EXCEPTIONS, READY)
+_STATES = tuple(_CLAUSES)
 
 
 class HeardSample(NamedTuple):
@@ -121,12 +122,10 @@ def _describe_lines(counts: Mapping[str, int]) -> str:
     if ready == total:
         texts = {0: "There are no lines.", 1: "The line is ready."}
         return texts.get(total, f"All {total:,} lines are ready.")
-    clauses = [
-        forms.split("|")[counts[state] != 1].format(counts[state])
-        for state, forms in _EXCEPTIONS.items()
-        if counts[state]
+    others = [
+        f"{counts[state]} {_CLAUSES[state][counts[state] > 1]}" for state in _STATES[:-1] if counts[state]
     ]
-    return f"{ready:,} of {format_count(total, 'line')} are ready; {', '.join(clauses)}."
+    return f"{ready:,} of {format_count(total, 'line')} are ready; {', '.join(others)}."
 
 
 def _describe_bound(sample: HeardSample, ready: int, rows: pd.DataFrame) -> str:

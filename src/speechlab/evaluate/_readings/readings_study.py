@@ -18,12 +18,6 @@ from speechlab.evaluate._cast import request_catalogue, speaks
 from speechlab.evaluate._readings.words import CARRIERS, Word, find_recognized, list_words
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
-from speechlab.evaluate._speech.speech_rows import (
-    HEAR,
-    SPEAK,
-    recognize_with_first_available,
-    synthesize_rows_in_turns,
-)
 from speechlab.evaluate._study_arguments import check_whole_number, parse_language_code, resolve_columns
 from speechlab.evaluate._writing.contents import Conclusion, Contents, ShownRows
 from speechlab.evaluate._writing.record import RunOptions, StageProgress, build_record
@@ -76,11 +70,10 @@ def readings(
     """Find the words of texts that a voice misreads, and spellings by which it reads them right.
 
     Each text is spoken and recognized; what is in the store from a batch costs nothing. A word that is recognized as
-    another sound is spoken in another sentence. If that is wrong, too, a third one follows, and two in another
-    spelling: kana of its dictionary reading in Japanese (for compounds that no dictionary has, of its characters),
-    letters in English. A spelling that is recognized right in two sentences is confirmed. If it is recognized as
-    the word itself was, the error is the recognizer's (*not judged*). What other spellings do not confirm either,
-    and a word of several readings, is *to be heard*: ``report.rows()`` plays it.
+    another sound is spoken in other sentences, as it is and in another spelling: kana of its dictionary reading in
+    Japanese (for compounds that no dictionary has, of its characters), letters in English. A spelling that is
+    recognized right in two sentences is confirmed. What is recognized alike in both spellings is the recognizer's
+    error (*not judged*); the rest, and a word of several readings, is *to be heard*: ``report.rows()`` plays it.
 
     Args:
         lab: The client.
@@ -185,18 +178,26 @@ def _speak_and_recognize(
     rows: pd.DataFrame,
     respell: Lexicon | None = None,
 ) -> pd.DataFrame:
-    """Return the rows with what was recognized; notes on those that failed are added."""
-    options: dict[str, Any] = {"text": "sent", "respell": respell, **run.to_batch_arguments(f"speak {stage}")}
-    made, _ = synthesize_rows_in_turns({"": (lab, rows.assign(voice=voice.id))}, needed=True, **options)
-    table, refusals = recognize_with_first_available(
-        {"": recognizer}, made[""], "language", **run.to_batch_arguments(f"recognize {stage}")
-    )
-    table = table.rename(columns={f"{HEAR}hypothesis": "hypothesis"})
+    """Return the rows with what was recognized; a note on those that failed is added."""
+    speaking: Any = {
+        "text": "sent",
+        "voice": voice,
+        "respell": respell,
+        **run.to_batch_arguments(f"speak {stage}"),
+    }
+    hearing: Any = {
+        "audio": "said audio",
+        "language": "language",
+        **run.to_batch_arguments(f"recognize {stage}"),
+    }
+    with batch.suppress_failure_warnings():
+        made = batch.synthesize(rows, lab, prefix="said ", **speaking)
+        table = batch.transcribe(made, recognizer, prefix="heard ", **hearing)
+    table = table.rename(columns={"heard hypothesis": "hypothesis", "said audio": "audio"})
     failed = table[table["hypothesis"].isna()]
     if len(failed):
-        why = failed[f"{SPEAK}error"].fillna(failed[f"{HEAR}error"]).iloc[0]
-        refusals += [f"{format_count(len(failed), 'call')} of {stage} failed, the first: {why}"]
-    notes += refusals
+        why = failed["said error"].fillna(failed["heard error"]).iloc[0]
+        notes.append(f"{format_count(len(failed), 'call')} of {stage} failed, the first: {why}")
     return table.dropna(subset=["hypothesis"])
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import is_missing, require_columns
+from speechlab._arguments import require_columns
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.datasets import to_table
@@ -60,24 +60,14 @@ def acceptance(
 
     Raises:
         InvalidRequestError: The table is of no checked batch, or a note of what was heard is neither right nor wrong.
-
-    Example:
-        >>> facts = dict.fromkeys(["duration_s", "error", "transcript", "take", "why"]) | {"takes": 1}
-        >>> lines = [
-        ...     {"text": f"{n}", "key": f"{n}", "check": "ready", "status": "ok", **facts} for n in range(9)
-        ... ]
-        >>> made = pd.DataFrame(lines).assign(audio=sl.AudioClip(np.zeros(80), 8_000))
-        >>> acceptance(made).conclusion.text
-        'All 9 lines are ready.'
     """
     frame = to_table(made).rename(columns={prefix + name: name for name in _CHECKED})
     hint = "Give what sl.batch.synthesize(…, check=recognizer) returned, with columns='all'"
     frame = require_columns(frame, text, *_CHECKED, argument="made", hint=hint)
     decisions = {} if heard is None else _read_decisions(heard)
-    keys = frame["key"].tolist()
-    decided = [decisions.get(key) for key in keys]
-    rows = frame.assign(**{DECISION: pd.array(decided, dtype="string")})
-    rows[SAMPLED] = [key in decisions for key in keys]
+    decided: Any = pd.array([decisions.get(key) for key in frame["key"]], dtype="string")
+    rows = frame.assign(**{DECISION: decided})
+    rows[SAMPLED] = frame["key"].isin([*decisions])
     columns = {"text": text} | ({"language": language} if language in rows.columns else {})
     record = build_record("acceptance", None, text=text, language=language)
     return Report.of(build_acceptance_report(title, rows, columns, record))
@@ -86,14 +76,12 @@ def acceptance(
 def _read_decisions(heard: Any) -> Mapping[str, str | None]:
     """Return what was decided of each line that was to be heard; None where nothing was."""
     frame = require_columns(to_table(getattr(heard, "frame", heard)), "key", "note", argument="heard")
+    frame = frame[frame["key"].notna()]  # without lines that were never spoken
     decisions: dict[str, str | None] = {}
-    for key, note in zip(frame["key"], frame["note"], strict=True):
-        if is_missing(key):  # a line that was never spoken
-            continue
-        words = "" if is_missing(note) else str(note).strip().lower()
-        decision = next((word for word in (RIGHT, WRONG) if words.startswith(word)), None)
-        if words and decision is None:
-            message = f"the note {words!r:.40} of a line is no decision; begin it with {RIGHT!r} or {WRONG!r}"
+    notes = frame["note"].astype(object).fillna("").astype(str).str.strip().str.lower()
+    for key, note in zip(frame["key"], notes, strict=True):
+        decisions[key] = next((word for word in (RIGHT, WRONG) if note.startswith(word)), None)
+        if note and decisions[key] is None:
+            message = f"the note {note!r:.40} of a line is no decision; begin it with {RIGHT!r} or {WRONG!r}"
             raise InvalidRequestError(message, parameter="heard")
-        decisions[key] = decision
     return decisions
