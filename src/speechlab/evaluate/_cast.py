@@ -23,13 +23,13 @@ from speechlab.client import (
 from speechlab.contract import Voice
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.evaluate._made import INPUTS, REASON
 from speechlab.evaluate._study_arguments import (
     check_client,
     describe_missing_language,
     find_language_codes,
     parse_language_code,
 )
+from speechlab.evaluate._study_columns import INPUTS, REASON
 from speechlab.evaluate._systems import ask_each_service, describe_unreachable_services
 from speechlab.text import get_language_name, list_language_codes, parse_primary_language
 

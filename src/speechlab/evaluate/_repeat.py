@@ -16,7 +16,7 @@ from speechlab._pandas import pd
 from speechlab.batch import Price
 from speechlab.datasets import to_table
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._made import SIDES
+from speechlab.evaluate._study_columns import SIDES
 from speechlab.evaluate._writing.recordings import SOUNDS
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.evaluate._advice.speech_report import build_speech_report
 from speechlab.evaluate._cast import Cast, build_recordings_client, request_and_pair_voices
-from speechlab.evaluate._made import SPEECH
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.costs import CHARACTERS, resolve_prices
@@ -30,6 +29,7 @@ from speechlab.evaluate._speech.speed import (
     time_voices,
 )
 from speechlab.evaluate._study_arguments import check_client, check_reserved_columns, resolve_columns
+from speechlab.evaluate._study_columns import SPEECH
 from speechlab.evaluate._systems import describe_unreachable_services, resolve_services
 from speechlab.evaluate._writing.record import (
     RunOptions,

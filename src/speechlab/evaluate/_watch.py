@@ -26,11 +26,11 @@ from speechlab.evaluate._changes.tested import (
     sort_by_magnitude,
 )
 from speechlab.evaluate._changes.watch_answer import build_watch_conclusion, describe_change, find_change
-from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import READINGS, choose_ranking_counts_by_row
 from speechlab.evaluate._speech.speech_rows import rescore_rows
+from speechlab.evaluate._study_columns import NO_SPEAKER, SIDES
 from speechlab.evaluate._translation.translation_measures import Columns, rescore_translations
 from speechlab.evaluate._writing.columns import DisplayColumn, View, build_number_column, build_text_column
 from speechlab.evaluate._writing.contents import Contents, Drawing, Finding, ShownRows

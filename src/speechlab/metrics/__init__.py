@@ -16,13 +16,16 @@ from speechlab.metrics._rates.compare import Comparison, compare
 from speechlab.metrics._rates.entities import entity_scores
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
 from speechlab.metrics._rates.formatting import formatting_rates
+from speechlab.metrics._rates.hotwords import HOTWORD_COLUMNS as HOTWORD_COLUMNS
 from speechlab.metrics._rates.hotwords import hotword_counts, hotword_error_rates, hotword_scores
 from speechlab.metrics._rates.of_jiwer import from_jiwer
+from speechlab.metrics._rates.score import SCORE_COLUMNS as SCORE_COLUMNS
 from speechlab.metrics._rates.score import score
 from speechlab.metrics._rates.summary import by_bins, summarize
 from speechlab.metrics._rates.tables import to_scored_table
 from speechlab.metrics._reports.edits import alignments_html, confusions, edits
 from speechlab.metrics._reports.suspects import suspects
+from speechlab.metrics._sound.clip_measures import MEASURE_COLUMNS as MEASURE_COLUMNS
 from speechlab.metrics._sound.clip_measures import loudness, speech_measures
 from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
 from speechlab.metrics._statistics.bootstrap import Interval

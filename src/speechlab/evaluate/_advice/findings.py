@@ -9,8 +9,8 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.display import format_count
 from speechlab.evaluate._advice.evidence import find_runaway_row, format_row_name, mark_empty_outputs
-from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._speech.ranking import choose_ranking_counts_by_row
+from speechlab.evaluate._study_columns import NO_SPEAKER
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import Conclusion, Finding
 from speechlab.evaluate._writing.sentences import capitalize_unless_name, quote_name

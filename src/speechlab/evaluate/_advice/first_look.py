@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab.display import format_count
 from speechlab.evaluate._advice.evidence import format_row_name
-from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._speech.ranking import choose_ranking_counts_by_row
 from speechlab.evaluate._speech.summary import build_full_voice_names
 from speechlab.evaluate._statistics import MIN_PAIRS
+from speechlab.evaluate._study_columns import NO_SPEAKER
 from speechlab.evaluate._writing.sentences import capitalize_unless_name, join_names, quote_name
 
 if TYPE_CHECKING:

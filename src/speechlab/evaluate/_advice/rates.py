@@ -19,7 +19,6 @@ from speechlab.evaluate._advice.evidence import (
 )
 from speechlab.evaluate._advice.findings import describe_error_rate, describe_longer_recordings
 from speechlab.evaluate._advice.first_look import describe_first_look, describe_worst_sentence
-from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import choose_ranking_counts_by_row, score_for_ranking
 from speechlab.evaluate._speech.summary import (
@@ -29,6 +28,7 @@ from speechlab.evaluate._speech.summary import (
     summarize_speech,
 )
 from speechlab.evaluate._statistics import MIN_PAIRS
+from speechlab.evaluate._study_columns import NO_SPEAKER, SIDES
 from speechlab.evaluate._writing.columns import describe_p_value, format_language
 from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.evaluate._writing.sentences import (

@@ -9,7 +9,6 @@ from speechlab._pandas import pd
 from speechlab._platform import get_package_version
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.rates import build_rates_conclusion
-from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.costs import add_costs, build_cost_views, list_trade_off_drawings
 from speechlab.evaluate._speech.speed import build_empty_call_table
@@ -22,6 +21,7 @@ from speechlab.evaluate._speech.summary import (
     is_in_first_group,
     summarize_speech,
 )
+from speechlab.evaluate._study_columns import NO_SPEAKER, SIDES
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import ENOUGH
 from speechlab.evaluate._writing.methods import Methods, describe_methods, list_distinct_values

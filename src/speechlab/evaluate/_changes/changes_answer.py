@@ -9,8 +9,8 @@ from speechlab._arguments import is_missing
 from speechlab.display import join_with_and
 from speechlab.evaluate._advice.evidence import FEW_SPEAKERS, describe_few
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES, FAILURES_MEASURE
-from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._statistics import MIN_PAIRS
+from speechlab.evaluate._study_columns import NO_SPEAKER
 from speechlab.evaluate._writing.columns import describe_p_value, format_language
 from speechlab.evaluate._writing.contents import Conclusion
 from speechlab.evaluate._writing.differences import describe_rows_and_blocks

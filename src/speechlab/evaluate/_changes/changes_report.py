@@ -15,8 +15,8 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.evidence import FEW_SPEAKERS
 from speechlab.evaluate._changes.changes_answer import build_changes_conclusion
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES, compare_report_rows, pair_rows
-from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._statistics import MIN_PAIRS, estimate_paired_ratio
+from speechlab.evaluate._study_columns import NO_SPEAKER, SIDES
 from speechlab.evaluate._writing.contents import Contents, Finding, ShownRows
 from speechlab.evaluate._writing.differences import (
     HEADINGS,

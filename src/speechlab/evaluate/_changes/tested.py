@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from speechlab._pandas import pd
 from speechlab.errors import InvalidRequestError, MissingDependencyError
 from speechlab.evaluate._advice.evidence import find_runaway_row
-from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK, fold_text, merge_labels_by_keys
 from speechlab.evaluate._speech.ranking import READINGS, has_error_counts
 from speechlab.evaluate._statistics import MIN_PAIRS, compute_sign_p
+from speechlab.evaluate._study_columns import NO_SPEAKER, SIDES
 from speechlab.evaluate._writing.differences import BACK, CHRF, ENOUGH, build_study_differences
 from speechlab.metrics import (
     BETTER,

@@ -18,13 +18,13 @@ from speechlab.evaluate._audit.audit_report import build_audit_report, score_pre
 from speechlab.evaluate._changes.changes_report import compare_reports
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES
 from speechlab.evaluate._listening.listening_report import build_listening_report
-from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._recognition.hallucinations import flag_hallucinations_and_truncation
 from speechlab.evaluate._recognition.hotwords import measure_hotword_effects
 from speechlab.evaluate._recognition.recognition_report import build_recognition_report
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.speech_rows import rescore_rows
 from speechlab.evaluate._speech.speed import build_empty_call_table, build_empty_stream_table
+from speechlab.evaluate._study_columns import NO_SPEAKER, SIDES
 from speechlab.evaluate._systems import System
 from speechlab.evaluate._translation.translation_measures import (
     Columns,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.client import get_service
-from speechlab.evaluate._made import SIDES, STREAMING
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX, ensure_open_store
 from speechlab.evaluate._speech.speech_rows import HEAR
 from speechlab.evaluate._speech.speed import RECOGNIZER_COLUMNS, STREAM_TIMES, build_call_table
 from speechlab.evaluate._study_arguments import parse_language_code
+from speechlab.evaluate._study_columns import SIDES, STREAMING
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,

@@ -25,7 +25,6 @@ from speechlab.evaluate._advice.speech_report import (
     build_wide_table,
     describe_speech_methods,
 )
-from speechlab.evaluate._made import NO_SPEAKER
 from speechlab.evaluate._recognition.comparisons import (
     SystemOrder,
     build_condition_findings,
@@ -55,6 +54,7 @@ from speechlab.evaluate._recognition.recognition_measures import (
 from speechlab.evaluate._speech.costs import read_unit_prices
 from speechlab.evaluate._speech.ranking import READINGS
 from speechlab.evaluate._speech.summary import FLAGS, choose_ranking_units, summarize_speech
+from speechlab.evaluate._study_columns import NO_SPEAKER
 from speechlab.evaluate._writing.contents import Conclusion, Contents, Drawing, ShownRows
 from speechlab.evaluate._writing.differences import build_differences_drawing, build_differences_view
 from speechlab.metrics import DIFFERENCES, judge

@@ -17,7 +17,6 @@ from speechlab._platform import stack_tables
 from speechlab.datasets import find_usual_columns
 from speechlab.display import format_count
 from speechlab.evaluate._advice.choice import MARGIN
-from speechlab.evaluate._made import INPUTS, NO_SPEAKER, REASON, RECOGNITION, STREAMING
 from speechlab.evaluate._recognition.conditions import (
     AS_RECORDED,
     Condition,
@@ -70,6 +69,7 @@ from speechlab.evaluate._study_arguments import (
     parse_language_code,
     resolve_columns,
 )
+from speechlab.evaluate._study_columns import INPUTS, NO_SPEAKER, REASON, RECOGNITION, STREAMING
 from speechlab.evaluate._systems import (
     EXISTING_PREFIX,
     System,

@@ -18,8 +18,8 @@ from speechlab import batch
 from speechlab._pandas import pd
 from speechlab._platform import stack_tables
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._made import REASON
 from speechlab.evaluate._study_arguments import find_language_codes, parse_language_code
+from speechlab.evaluate._study_columns import REASON
 from speechlab.evaluate._systems import UNUSABLE_ERRORS, process_in_turns, to_status_columns
 from speechlab.metrics import score
 from speechlab.text import characters, loops, normalizer, writes_without_spaces

@@ -8,12 +8,12 @@ from typing import Any
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.display import format_count, format_percent, join_with_and
-from speechlab.evaluate._made import NO_SPEAKER, SIDES
 from speechlab.evaluate._speech.blocks import BLOCK, find_speaker_column
 from speechlab.evaluate._speech.ranking import RANKED, READINGS, choose_ranking_counts_by_row
 from speechlab.evaluate._speech.speech_rows import is_multilingual
 from speechlab.evaluate._speech.speed import summarize_calls, summarize_calls_by_load
 from speechlab.evaluate._study_arguments import parse_language_code
+from speechlab.evaluate._study_columns import NO_SPEAKER, SIDES
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
     View,

@@ -10,7 +10,6 @@ from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.evaluate._advice.choice import MARGIN
-from speechlab.evaluate._made import TRANSLATION
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.batch_sizes import OtherBatches
@@ -28,6 +27,7 @@ from speechlab.evaluate._study_arguments import (
     check_reserved_columns,
     resolve_columns,
 )
+from speechlab.evaluate._study_columns import TRANSLATION
 from speechlab.evaluate._systems import (
     combine_services_and_settings,
     describe_unreachable_services,

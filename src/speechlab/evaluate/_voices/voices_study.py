@@ -14,7 +14,6 @@ from speechlab._pandas import pd
 from speechlab.display import format_count
 from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._cast import build_recordings_client, request_and_pair_voices, resolve_engine_per_pair
-from speechlab.evaluate._made import VOICES
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._round_trip import synthesize_recognize_and_score
@@ -33,6 +32,7 @@ from speechlab.evaluate._study_arguments import (
     parse_language_code,
     resolve_columns,
 )
+from speechlab.evaluate._study_columns import VOICES
 from speechlab.evaluate._systems import resolve_services
 from speechlab.evaluate._voice_ranks.voice_order import rank_voices
 from speechlab.evaluate._voices.voices_report import (

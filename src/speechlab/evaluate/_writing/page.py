@@ -19,7 +19,7 @@ from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab._untrusted import load_json, unpack_lzma
 from speechlab.display import Html, element, escape, format_count, join, join_with_and, render_details
-from speechlab.evaluate._made import NO_SPEAKER, RECOMPUTABLE, SCORING
+from speechlab.evaluate._study_columns import NO_SPEAKER, RECOMPUTABLE, SCORING
 from speechlab.evaluate._writing.columns import format_language
 from speechlab.evaluate._writing.contents import MANY_ROWS, SHOWN_ROWS, Contents, ShownRows, to_findings
 from speechlab.evaluate._writing.record import describe_failures

@@ -40,6 +40,8 @@ _RATE_TYPES = {
     **dict.fromkeys(("errors", *COUNTS, "reference_length"), "Int64"),
     "signature": "string",
 }
+# Columns that :func:`hotword_counts` returns.
+HOTWORD_COLUMNS = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
 _OPERATIONS = {"equal": 0, "substitute": 1, "delete": 2, "insert": 3}
 
 
@@ -204,7 +206,6 @@ def hotword_counts(
     """
     table = to_scored_table(scored, hypotheses, how)
     aliases = _resolve_aliases(hotwords)
-    names = ("hotwords_said", "hotwords_hit", "hotwords_added", "unbiased_errors", "unbiased_length")
     countable = (table["errors"].notna() & table["unit"].isin(["word", "char"])).to_numpy(dtype=bool)
     countable_rows = table[countable]
     rows = []
@@ -215,7 +216,7 @@ def hotword_counts(
         hit = (said_words & heard_words).total()
         sums = counts[1:].sum(), counts[:3].sum()
         rows.append((said_words.total(), hit, heard_words.total() - hit, *sums))
-    counted = pd.DataFrame(rows, np.flatnonzero(countable), names, dtype="Int64")
+    counted = pd.DataFrame(rows, np.flatnonzero(countable), HOTWORD_COLUMNS, dtype="Int64")
     return counted.reindex(range(len(table))).set_axis(table.index)
 
 

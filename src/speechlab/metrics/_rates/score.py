@@ -60,7 +60,7 @@ _LANGUAGE_COLUMNS: dict[str, str] = {
 }
 _FINAL_COLUMNS: dict[str, str] = {"alignment": "string", "score_error": "string"}
 # Columns that :func:`score` adds, and their types.
-SCORES = {**_COMMON_COLUMNS, **_LANGUAGE_COLUMNS, **_FINAL_COLUMNS}
+SCORE_COLUMNS = {**_COMMON_COLUMNS, **_LANGUAGE_COLUMNS, **_FINAL_COLUMNS}
 
 
 def score(
@@ -173,7 +173,9 @@ def _score_table(
         tags = [*tags, language]
     texts = frame[reference].tolist(), frame[hypothesis].tolist()
     scores = _score_rows(*texts, languages, tags, scorer_of)
-    types = {name: kind for name, kind in SCORES.items() if name not in _LANGUAGE_COLUMNS or name in scores}
+    types = {
+        name: kind for name, kind in SCORE_COLUMNS.items() if name not in _LANGUAGE_COLUMNS or name in scores
+    }
     return add_columns(frame, scores, types)
 
 

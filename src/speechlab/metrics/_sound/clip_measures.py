@@ -60,6 +60,8 @@ _TYPES = {
     **dict.fromkeys(("repeated_ending", "truncated_ending"), "boolean"),
 }
 _DNSMOS = ("dnsmos_signal", "dnsmos_background", "dnsmos_overall", "dnsmos_p808")
+# Columns that :func:`speech_measures` adds.
+MEASURE_COLUMNS = (*_TYPES, *_DNSMOS, "measure_error")
 
 
 def loudness(clip: AudioClip | str | os.PathLike[str] | bytes) -> float:
@@ -151,7 +153,7 @@ def speech_measures(
     """
     check_number(silence_db, "silence_db", 0, 200, "decibels")
     check_pitch_range(f0_range_hz, _PITCH_RATE)
-    functions = check_named_functions(measures, "measures", (*_TYPES, *_DNSMOS, "measure_error"))
+    functions = check_named_functions(measures, "measures", MEASURE_COLUMNS)
     frame, values, spoken_texts = _resolve_clips(clips, texts, audio, text)
     has_language = has_column(frame, language, "language")
     if not has_language and language != "language":
