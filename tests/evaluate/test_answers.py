@@ -55,15 +55,15 @@ def scored(heard, said="the old brown dog runs over green hills every morning"):
         }
         for voice, counts in heard.items() for row, count in enumerate(counts)
     ]  # fmt: skip
-    frame = pd.DataFrame(rows).assign(language="en", gender="", audio=None, duration_s=1.0)
+    frame = pd.DataFrame(rows).assign(language="de", gender="", audio=None, duration_s=1.0)
     frame["voice_name"] = frame["voice"]
-    return evaluate.Report.of_scores("Round trip", score(frame, language="en").assign(loop=False))
+    return evaluate.Report.of_scores("Round trip", score(frame, language="de").assign(loop=False))
 
 
 def of_languages():
     names = ["one: a b", "two: c d", "three: e"]
     frame = plant(80, **{names[0]: right, names[1]: right, names[2]: spoil(0.3)}).assign(
-        language=["en", "de"] * 40
+        language=["fr", "de"] * 40
     )
     german = frame["language"] == "de"
     frame.loc[german, names[1:]] = frame.loc[german, names[:0:-1]].to_numpy()
@@ -109,7 +109,7 @@ def of_wrong_references():
 
 
 def of_names(*names):
-    frame = plant(48, **{"my set": spoil(0.05), "iPhone": spoil(0.3)}).assign(language=["en", "de"] * 24)
+    frame = plant(48, **{"my set": spoil(0.05), "iPhone": spoil(0.3)}).assign(language=["fr", "de"] * 24)
     return study(frame.assign(z=frame["iPhone"]), *names)
 
 
@@ -164,6 +164,7 @@ PLANTS = {
     "two systems": of_a_third_system,
     "two systems and one that answered little": partial(of_a_third_system, "c"),
     "one is clearly worse": lambda: study(plant(60, a=spoil(0.055), b=spoil(0.057), c=spoil(0.26)), *"abc"),
+    "two of three failed always": lambda: study(plant(12, a=right, b=drop(*range(12)), c=drop(*range(12))), *"abc"),
     "empty outputs": partial(of_empty_outputs, "a"),
     "empty outputs beside another system": partial(of_empty_outputs, "a", "b"),
     "one row has all errors": lambda: study(plant(40, a=loop), "a"),

@@ -25,12 +25,12 @@ def compare(before, now, count=40, *, names=("earlier", "now"), **columns):
 
 
 def of_groups():
-    frame = plant(40, a=spoil(0.05), b=spoil(0.3)).assign(language=["en", "de"] * 20)
+    frame = plant(40, a=spoil(0.05), b=spoil(0.3)).assign(language=["fr", "de"] * 20)
     return study(frame, "b").compare(study(frame, "a"), names=("ours", "their new one"))
 
 
 def of_systems_that_changed_places():
-    frame = plant(40, a=spoil(0.05), b=spoil(0.3)).assign(language=["en", "de"] * 20)
+    frame = plant(40, a=spoil(0.05), b=spoil(0.3)).assign(language=["fr", "de"] * 20)
     sides = [{"iPhone": "a", "my b": "b"}, {"iPhone": "b", "my b": "a"}]
     before, now = (evaluate.recognition(None, frame, hypotheses=side, progress=False) for side in sides)
     return now.compare(before)
@@ -111,11 +111,11 @@ def watch(rates, count=30, fails=()):
 @pytest.mark.slow
 def test_answers_to_watches():
     """From when to when a rate was higher, and since when rows fail of which none failed before."""
-    back = watch([0.05] * 5 + [0.3] * 4 + [0.05] * 2)
+    back = watch([0.05] * 4 + [0.3] * 3 + [0.05] * 2)
     row = back.summary[back.summary["changed"]].iloc[0]
-    assert (row["onset"], row["back"]) == (6, 10)
+    assert (row["onset"], row["back"]) == (5, 8)
     assert (row["usual"], row["worst"]) == (pytest.approx(0.05, abs=0.02), pytest.approx(0.28, abs=0.05))
-    lasting = watch([0.03] * 8, fails=(6, 7, 8))
+    lasting = watch([0.03] * 6, fails=(4, 5, 6))
     for report in (back, lasting):
         check_budget(report)
     texts = {"a rise and its end": back, "rows that fail": lasting}

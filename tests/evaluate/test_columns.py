@@ -130,7 +130,7 @@ def test_methods_tell_only_what_was_measured(studies):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["round_trip", "compared", "translation"])
 def test_texts_that_are_none_fail_alone(studies, name, tmp_path):
     table, study = studies[name]
     report = study(table.assign(text=pd.Series(["Good morning.", ["a"], 3], dtype=object)))
@@ -147,7 +147,7 @@ def test_texts_that_are_none_fail_alone(studies, name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["round_trip", "compared", "translation"])
 def test_rows_that_all_fail_make_a_report(studies, name, tmp_path):
     table, study = studies[name]
     codes = ["language"] if name != "translation" else ["source_lang", "target_lang"]

@@ -14,7 +14,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.client import Client
-from speechlab.errors import APIConnectionError, EngineError, InvalidRequestError
+from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.evaluate._recognition.conditions import (
     apply_conditions,
     build_conditions,
@@ -95,8 +95,7 @@ def compared(lab, store, recordings, told):
 
 
 @pytest.mark.slow
-def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, tmp_path):
-    assert len(compared.table) == 16
+def test_settings_stand_beside_each_other(compared, tmp_path):
     assert compared.table["system"].tolist() == ["plain"] * 8 + ["names"] * 8
     assert compared.table["recording"].tolist() == list(range(8)) * 2
     assert compared.summary["system"].tolist() == ["names", "plain"]
@@ -106,29 +105,24 @@ def test_settings_stand_beside_each_other_in_one_table_and_one_order(compared, t
     assert pair["verdict"] == "differs with these few speakers"
     assert pair["p_holm"] == pytest.approx(2**-7)
     assert pd.isna(pair["low"])  # of eight recordings
-    assert str(compared.findings[0]).startswith(
-        "en: names (0.0%) has the lowest word error rate of 2 on 8 utterances; plain"
-    )
+    told = "en: names (0.0%) has the lowest word error rate of 2 on 8 utterances; plain"
+    assert str(compared.findings[0]).startswith(told)
     again = evaluate.Report.load(compared.save(tmp_path / "study"))
     assert (again.findings, again.systems) == (compared.findings, ["plain", "names"])
     assert {"plain", "names"} <= set(again.record["settings"]["systems"])
-    page = compared.to_html()
+    page = (tmp_path / "study" / "report.html").read_text("utf-8")
     assert page.count("names (0.0%) has the lowest") == 1
     heads = [head for head in re.findall(r"<th [^>]*>([^<]*)</th>", page) if head in {"plain", "names"}]
     assert heads == ["plain", "names"]  # the columns of values have the names of the systems
     assert "+20.0</strong>" in page  # as in the figure: the first named makes more errors
-    assert "names makes fewer errors with these " in page
-    assert "Differences of systems" in page
+    assert compared.rows().frame["fewer_errors"].tolist() == ["names"] * 8
 
 
 @pytest.mark.slow
-def test_rows_of_systems_are_shown_recording_by_recording(lab, store, recordings, compared, hears):
-    two = compared.rows()
-    assert two.frame["fewer_errors"].tolist() == ["names"] * 8
-    assert {"hypothesis_plain", "hypothesis_names"} <= set(two.frame.columns)
+def test_rows_of_systems_are_shown_recording_by_recording(lab, store, recordings, hears):
     hears(misheard)
     settings = {"plain": {}, "names": {"hotwords": ["Ada", "Bo"]}, "vad": {"vad": "on"}}
-    how = {"store": store, "progress": False, "concurrency": 1, "title": "Three"}
+    how = {"store": store, "progress": False, "concurrency": 1}
     three = evaluate.recognition({"ours": lab, "same": lab}, recordings.head(3), settings=settings, **how)
     assert three.systems == [f"{name}, {way}" for name in ("ours", "same") for way in settings]
     wide = three.side_by_side()
@@ -136,7 +130,6 @@ def test_rows_of_systems_are_shown_recording_by_recording(lab, store, recordings
     assert wide["hypothesis_ours, names"].tolist() == SAID[:3]
     assert "hypothesis_same, vad" in three.rows().frame
     assert "Fewer than 6 recordings" in "\n".join(map(str, three.findings))
-    assert "hypothesis_same, vad" in three.to_html()
 
 
 @pytest.mark.slow
@@ -166,37 +159,12 @@ def test_recordings_of_one_name_have_their_folders_beside_it(lab, recordings, he
         (tmp_path / place).mkdir(parents=True)
         paths.append(str(AudioClip.from_file(path).save(tmp_path / place / "1.wav")))
     frame = recordings.head(4).assign(audio=[*paths, recordings["audio"][3]], text="the same", speaker="A")
-    report = evaluate.recognition(lab, frame, store=str(tmp_path / "store"), progress=False)
+    how = {"store": str(tmp_path / "store"), "progress": False}
+    report, turned = (evaluate.recognition(lab, rows, **how) for rows in (frame, frame[::-1]))
     assert report.table["file"].tolist() == ["a/x/1.wav", "b/x/1.wav", "c/1.wav", "talk-4.wav"]
-    turned = evaluate.recognition(lab, frame[::-1], store=str(tmp_path / "store"), progress=False)
     pairs = turned.compare(report).table
     assert pairs["hypothesis"].nunique() == 4
     assert pairs["hypothesis"].tolist() == pairs["hypothesis_earlier"].tolist()
-
-
-@pytest.mark.slow
-def test_a_system_that_fails_has_no_place_and_the_others_keep_theirs(lab, recordings, hears, tmp_path):
-    def broken(said, options):
-        if options.hotwords:
-            raise EngineError("the engine failed")
-        return said
-
-    hears(broken)
-    with pytest.warns(UserWarning, match="4 of 6 rows failed"):
-        report = evaluate.recognition(
-            lab.with_options(max_retries=0),
-            recordings.head(2),
-            settings={"as it is": {}, "boosted": {"hotwords": ["Ada"]}, "more": {"hotwords": ["Bob"]}},
-            store=tmp_path / "store",
-            progress=False,
-            concurrency=1,
-        )
-    assert report.table["status"].tolist()[2:] == ["error"] * 4
-    (finding,) = report.findings
-    assert str(finding) == "en: boosted; more failed on all recordings, and have no place in the order."
-    assert (finding.language, finding.systems) == ("en", ("boosted", "more"))
-    assert len(report.tables["order"]) == 0
-    assert "boosted" in report.to_html()
 
 
 def of_systems(report):
@@ -206,7 +174,7 @@ def of_systems(report):
 
 
 @pytest.mark.slow
-def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, store, recordings, hears):
+def test_systems_under_conditions_are_one_table(lab, store, recordings, hears):
     hears(misheard)
     settings = {"plain": {}, "names": {"hotwords": ["Ada", "Bo"]}}
     how = {"store": store, "progress": False, "concurrency": 1, "settings": settings}
@@ -228,14 +196,7 @@ def test_systems_under_conditions_are_one_table_and_a_sentence_to_quote(lab, sto
         assert [one["name"] for one in rows.columns if one["shown"]][:2] == ["condition", "file"]
     assert "loop" not in [one["name"] for one in alone.rows().columns if one["shown"]]  # nothing to see
     text, sources = report.methods()
-    for part in (
-        "P.56",
-        "long-term spectrum",
-        "loops if",
-        "made up if",
-        "lost its end if",
-        "under all conditions",
-    ):
+    for part in ("P.56", "long-term spectrum", "loops if", "made up if", "lost its end if", "all conditions"):
         assert part in text, part
     assert "bands" not in text
     assert any("P.56" in source for source in sources)
@@ -250,53 +211,47 @@ def test_recordings_of_one_speaker_are_one_block(lab, store, recordings, hears):
     def study(frame, **how):
         return evaluate.recognition(lab, frame, settings=settings, store=store, progress=False, **how)
 
-    by_speaker = study(six)
+    by_speaker, each = study(six), study(six, groups=None)
     assert of_systems(by_speaker)["blocks"].tolist() == [6]
     assert by_speaker.table["block"].nunique() == 6
     assert by_speaker.summary["interval_needs"].tolist() == [14, 14]
-    assert "95% interval needs 14 more speakers" in by_speaker.to_html()
     assert by_speaker.record["settings"]["groups"] == "speaker"
     assert by_speaker.tables["order"]["utterances"].tolist() == [8, 8]
     assert "by block" in str(by_speaker.findings[0])
     assert "8 recordings as 6" in "\n".join(by_speaker.notes)
-    each = study(six, groups=None)
     assert each.record["settings"]["groups"] is None
     assert of_systems(each)["blocks"].tolist() == [8]
     assert "block" not in each.table
     assert each.summary["error_rate"].tolist() == by_speaker.summary["error_rate"].tolist()
-    few = study(recordings)  # two speakers
-    assert of_systems(few)["blocks"].tolist() == [8]
-    assert str(few.findings[0]).endswith("This is about these two speakers alone.")
-    assert of_systems(study(recordings, groups="speaker"))["blocks"].tolist() == [2]
+    assert of_systems(study(recordings, groups="speaker"))["blocks"].tolist() == [2]  # else each for itself
     with pytest.raises(InvalidRequestError, match="talk"):
         study(recordings, groups="talk")
 
 
 @pytest.mark.slow
-def test_equal_files_and_equal_sentences_of_one_speaker_count_once(lab, store, recordings, hears, tmp_path):
+def test_equal_files_and_sentences_count_once(lab, store, recordings, hears, tmp_path):
     hears(lambda said, options: said)
     copied = tmp_path / "copy.wav"
     copied.write_bytes(Path(recordings["audio"][0]).read_bytes())
-    frame = recordings.drop(columns="speaker").assign(audio=[*recordings["audio"][:7], str(copied)])
-    report = evaluate.recognition(lab, frame, store=store, progress=False)
-    assert report.summary["interval_needs"].tolist() == [13]
-    assert report.notes[0].startswith("1 row repeats a recording")
-    frame = recordings.assign(text=[*recordings["text"][:6], *recordings["text"][:2]])
-    report = evaluate.recognition(lab, frame, store=store, progress=False)  # a line for each speaker
-    assert report.summary["interval_needs"].tolist() == [17, 17]
-    assert "2 rows repeat" in report.notes[0]
+    audio, text = [*recordings["audio"][:7], str(copied)], [*recordings["text"][:6], *recordings["text"][:2]]
+    for frame, needed, note in (
+        (recordings.drop(columns="speaker").assign(audio=audio), [13], "1 row repeats a recording"),
+        (recordings.assign(text=text), [17, 17], "2 rows repeat"),  # a line for each speaker
+    ):
+        report = evaluate.recognition(lab, frame, store=store, progress=False)
+        assert report.summary["interval_needs"].tolist() == needed
+        assert report.notes[0].startswith(note)
 
 
 @pytest.mark.slow
-def test_a_service_that_cannot_be_reached_stops_none_of_the_others(lab, recordings, hears, tmp_path):
+def test_a_service_that_is_away_stops_no_other(lab, recordings, hears, tmp_path):
     hears(misheard)
     how = {"store": tmp_path / "store", "progress": False, "give_up_after_s": 0.1, "speechless": 1}
+    settings = {"plain": {}, "names": {"hotwords": ["Ada"]}}
     with Client(base_url="http://127.0.0.1:9", api_key="nobody-is-there-1", max_retries=0) as nobody:
-        settings = {"plain": {}, "names": {"hotwords": ["Ada"]}}
+        services = {"theirs": nobody, "ours": lab}
         with pytest.warns(UserWarning, match="4 of 8 rows failed"):
-            report = evaluate.recognition(
-                {"theirs": nobody, "ours": lab}, recordings.head(2), settings=settings, **how
-            )
+            report = evaluate.recognition(services, recordings.head(2), settings=settings, **how)
         with pytest.raises(APIConnectionError):
             evaluate.recognition({"theirs": nobody, "others": nobody}, recordings.head(2), **how)
     done = report.table.groupby("system")["hypothesis"].count()
@@ -305,21 +260,23 @@ def test_a_service_that_cannot_be_reached_stops_none_of_the_others(lab, recordin
     assert "theirs, plain could not be asked: GET http://127.0.0.1:9" in "\n".join(report.notes)
     assert set(report.tables["speechless"]["system"]) == {"ours, plain", "ours, names"}
     assert len(report.record["runs"]) == 2
-    assert "could not be asked" in report.to_html()
 
 
-@pytest.mark.parametrize(
-    ("lab", "how", "message"),
-    [
+def test_what_are_no_systems_and_no_conditions(lab, recordings, store):
+    for wrong_lab, how, message in (
         ({}, {}, "a client for each name"),
         ({"": None}, {}, "a client for each name"),
         ({"ours": None}, {"settings": {}}, "parameters of Client.transcribe"),
         ({"ours": None}, {"settings": {"a": ["Ada"]}}, r"settings\['a'\]"),
-    ],
-)
-def test_what_are_no_systems(recordings, lab, how, message):
-    with pytest.raises(InvalidRequestError, match=message):
-        evaluate.recognition(lab, recordings, **how)
+        (lab, {"noise_db": ["loud"]}, "signal-to-noise ratios"),
+        (lab, {"noise_db": 10, "noise": "pink"}, "noise is 'pink'"),
+        (lab, {"band_hz": (300, 3400)}, "bands of two frequencies"),
+        (lab, {"band_hz": [(3400, 300)]}, "bands of two frequencies"),
+        (lab, {"speechless": True}, "speechless is True"),
+        (lab, {"noise_db": [0], "noise": "gone.wav"}, "is not read as one: No such file or directory"),
+    ):
+        with pytest.raises(InvalidRequestError, match=message):
+            evaluate.recognition(wrong_lab, recordings.head(1), store=store, progress=False, **how)
 
 
 @pytest.mark.slow
@@ -346,7 +303,6 @@ def test_what_hotwords_help_and_what_they_cost(compared, lab, store, recordings,
         "Hotwords help; they cost more hotwords inserted wrongly. 8 recordings are too few to show much."
     )
     assert report.table["hotwords_added"].tolist() == [0] * 8 + [1] * 8
-    assert "inserted wrongly</th>" in report.to_html()
 
 
 @pytest.mark.slow
@@ -364,11 +320,9 @@ def test_hotwords_of_rows_of_two_languages(lab, store, recordings, hears):
     assert counts.loc[("ja+en", "names")].tolist() == [3, 3]
     assert counts.loc[("en", "names")].tolist() == [1, 1]
     assert found["verdict"].notna().tolist() == [False, True, False, True]
-    page = report.to_html()
     assert "went from 2 to 3 of 3 spoken" in "\n".join(map(str, report.findings))
-    assert "of 3 said" not in page  # two languages stand in the table alone
     alone = evaluate.recognition(lab, rows, hotwords=["Ada"], speechless=1, **how)
-    assert "inserted wrongly</th>" in alone.to_html()
+    assert "inserted wrongly" in [column.head for view in alone.views for column in view.columns]
     assert report.table["unbiased_errors"].tolist()[0] == 0
 
 
@@ -380,16 +334,15 @@ def test_the_level_of_speech_leaves_pauses_out():
     tone = loud(4)
     level = measure_active_level_db(tone, 16_000)
     assert level == pytest.approx(20 * np.log10(0.1 / np.sqrt(2)), abs=0.1)
-    with_pause = np.concatenate([tone, np.zeros(64_000, np.float32)])
-    assert measure_active_level_db(with_pause, 16_000) == pytest.approx(level, abs=0.6)
-    assert measure_level_db(with_pause) == pytest.approx(level - 3, abs=0.1)
-    assert measure_active_level_db(0.1 * with_pause, 16_000) == pytest.approx(
-        measure_active_level_db(with_pause, 16_000) - 20, abs=0.2
-    )
+    paused = np.concatenate([tone, np.zeros(64_000, np.float32)])
+    of_paused = measure_active_level_db(paused, 16_000)
+    assert of_paused == pytest.approx(level, abs=0.6)
+    assert measure_level_db(paused) == pytest.approx(level - 3, abs=0.1)
+    assert measure_active_level_db(0.1 * paused, 16_000) == pytest.approx(of_paused - 20, abs=0.2)
     assert measure_active_level_db(np.zeros(100, np.float32), 16_000) is None
 
 
-@pytest.mark.parametrize("noise", ["speech", "white", AudioClip(loud(0.5) + 0.01, 16_000)])
+@pytest.mark.parametrize("noise", ["speech", AudioClip(loud(0.5) + 0.01, 16_000)])
 def test_noise_has_the_level_that_was_asked_for(noise, store, tmp_path):
     tone = loud(3)
     path = str(AudioClip(tone, 16_000).save(tmp_path / "tone.wav"))
@@ -412,94 +365,59 @@ def test_noise_has_the_level_that_was_asked_for(noise, store, tmp_path):
 
 
 def test_a_band_leaves_what_is_inside(store, tmp_path):
-    at = np.arange(16_000) / 16_000
-    both = (0.2 * np.sin(2 * np.pi * 1_000 * at) + 0.2 * np.sin(2 * np.pi * 5_000 * at)).astype(np.float32)
-    path = str(AudioClip(both, 16_000).save(tmp_path / "both.wav"))
-    made = apply_conditions(
-        pd.DataFrame({"audio": [path]}), build_conditions([], [(300, 3_400)]), "speech", 0, store
-    )
+    low, high = (0.2 * np.sin(2 * np.pi * hz * np.arange(16_000) / 16_000) for hz in (1_000, 5_000))
+    path = str(AudioClip((low + high).astype(np.float32), 16_000).save(tmp_path / "both.wav"))
+    conditions = build_conditions([], [(300, 3_400)])
+    made = apply_conditions(pd.DataFrame({"audio": [path]}), conditions, "speech", 0, store)
     left = AudioClip.from_file(made["audio"][1]).samples[2_000:-2_000]
-    assert np.allclose(left, 0.2 * np.sin(2 * np.pi * 1_000 * at[2_000:-2_000]), atol=0.005)
+    assert np.allclose(left, low[2_000:-2_000], atol=0.005)
 
 
 @pytest.mark.slow
 def test_levels_of_noise_and_silence_are_a_study(lab, store, recordings, hears):
     hears(lambda said, options: said)
-    report = evaluate.recognition(
-        lab,
-        recordings.head(2),
-        noise_db=[10, 0],
-        band_hz=[(300, 3400)],
-        speechless=1,
-        store=store,
-        progress=False,
-    )
+    how = {"store": store, "progress": False, "noise_db": [10, 0], "band_hz": [(300, 3400)], "speechless": 1}
+    report = evaluate.recognition(lab, recordings.head(2), **how)
     names = ["as recorded", "noise 10 dB", "noise 0 dB", "300 to 3400 Hz"]
     assert report.summary["condition"].tolist() == names
     assert report.table["snr_db"].dropna().tolist() == [10, 10, 0, 0]
     (axes,) = report.plot("Error rate against noise").axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["10", "0", "as recorded"]
-    assert "Error rate against noise" in report.figures()
     assert report.tables["speechless"]["sound"].tolist()[0] == "silence"
     assert len(report.tables["speechless"]) == 4
     with pytest.raises(InvalidRequestError, match="the title of a figure of this report"):
-        evaluate.recognition(lab, recordings.head(2), store=store, progress=False).plot(
-            "Error rate against noise"
-        )
+        report.plot("Error rate against time")
 
 
-@pytest.mark.parametrize(
-    ("how", "message"),
-    [
-        ({"noise_db": ["loud"]}, "signal-to-noise ratios"),
-        ({"noise_db": 10, "noise": "pink"}, "noise is 'pink'"),
-        ({"band_hz": (300, 3400)}, "bands of two frequencies"),
-        ({"band_hz": [(3400, 300)]}, "bands of two frequencies"),
-        ({"speechless": True}, "speechless is True"),
-    ],
-)
-def test_what_are_no_conditions(lab, recordings, store, how, message):
-    with pytest.raises(InvalidRequestError, match=message):
-        evaluate.recognition(lab, recordings.head(1), store=store, progress=False, **how)
-
-
-@pytest.mark.parametrize(
-    ("said", "heard", "made_up", "lost"),
-    [
-        ("good morning", "good morning", False, False),
-        ("", "thank you", True, False),
-        ("", "", False, False),
-        ("good morning", "good morning to all of you here", True, False),
-        ("good morning", "good morning to you", False, False),
-        ("see you all there on monday", "see you all", False, True),
-        ("see you all there", "see you", False, False),
-        ("see you all there on monday", "", False, False),
-        ("good", "good " + "it was a cold day " * 3, False, False),
-    ],
-)
-def test_the_rules_of_hallucinations_and_lost_tails(said, heard, made_up, lost):
-    scored = score(pd.DataFrame({"text": [said], "hypothesis": [heard]}), language="en")
-    row = flag_hallucinations_and_truncation(scored.assign(loop=loops(heard, said))).iloc[0]
-    assert (row["hallucination"], row["tail_lost"]) == (made_up, lost)
-
-
-def test_flags_of_japanese_go_by_characters():
-    frame = pd.DataFrame(
-        {"text": ["今日は三時に会いましょう", "はい"], "hypothesis": ["今日は三時に", "はい"]}
-    )
-    rows = flag_hallucinations_and_truncation(score(frame, language="ja").assign(loop=False))
-    assert rows["tail_lost"].tolist() == [True, False]
-    assert rows["hallucination"].tolist() == [False, False]
+def test_the_rules_of_hallucinations_and_lost_tails():
+    cases = [
+        ("en", "good morning", "good morning", False, False),
+        ("en", "", "thank you", True, False),
+        ("en", "", "", False, False),
+        ("en", "good morning", "good morning to all of you here", True, False),
+        ("en", "good morning", "good morning to you", False, False),
+        ("en", "see you all there on monday", "see you all", False, True),
+        ("en", "see you all there", "see you", False, False),
+        ("en", "see you all there on monday", "", False, False),
+        ("en", "good", "good " + "it was a cold day " * 3, False, False),
+        ("ja", "今日は三時に会いましょう", "今日は三時に", False, True),  # by characters
+        ("ja", "はい", "はい", False, False),
+    ]
+    for language in ("en", "ja"):
+        of_language = [case[1:] for case in cases if case[0] == language]
+        rows = pd.DataFrame(of_language, columns=["text", "hypothesis", "made_up", "lost"])
+        looping = [loops(heard, said) for said, heard, *_ in of_language]
+        found = flag_hallucinations_and_truncation(score(rows, language=language).assign(loop=looping))
+        assert found["hallucination"].tolist() == rows["made_up"].tolist()
+        assert found["tail_lost"].tolist() == rows["lost"].tolist()
 
 
 @pytest.mark.slow
-def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab, recordings, hears, store):
+def test_speed_is_measured_by_calls_in_turns_and_compared(staged, lab, recordings, hears, store):
     hears(misheard)
     rows = recordings.head(6).drop(columns="speaker")
     how = {"store": store, "progress": False}
-    assert len(evaluate.recognition(lab, rows, **how).speed) == 0
     services = {"ours": lab, "theirs": lab.with_options()}
-    staged.ears.calls.clear()
     first = evaluate.recognition(services, rows, speed=6, noise_db=[0], noise="white", **how)
     assert first.speed["system"].tolist()[:4] == ["ours", "theirs", "theirs", "ours"]
     assert first.speed["turn"].tolist()[::2] == list(range(6))
@@ -512,9 +430,7 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert (clean["total_s_low"] <= clean["total_s"]).all()
     assert first.summary["timed_calls"].count() == 2  # of noisy recordings nothing was timed
     assert "text (s)" not in first.headline()  # which has a row for noise, too
-    page = first.to_html()
-    assert "text (s)" in page
-    assert "one at a time" in page
+    assert "text (s)" in "".join(first.sections(clips=0))
     part = first.part("ours")
     assert len(part.speed) == 6
     noisy = first.part("ours", "noise 0 dB")
@@ -527,13 +443,12 @@ def test_speed_is_measured_by_calls_in_turns_and_its_change_is_told(staged, lab,
     assert of_speed["difference"].tolist() == pytest.approx([2, 2])
     assert of_speed["verdict"].tolist() == ["slower"] * 2
     assert (changes.slower, changes.worse) == (True, False)
-    assert first.compare(slow).differences["verdict"].tolist()[-2:] == ["faster"] * 2
     assert "time to the end × 2.00" in "\n".join(map(str, changes.findings))
     assert "machines, their load" in "\n".join(map(str, changes.findings))
-    assert "machines, their load" in "".join(changes.sections(clips=0))
     assert (part.compare(first.part("ours")).differences["unit"] == "ratio").sum() == 1
-    untimed = first.compare(evaluate.recognition(services, rows, **how))
-    assert not (untimed.differences["unit"] == "ratio").any()
+    untimed = evaluate.recognition(services, rows, **how)
+    assert len(untimed.speed) == 0
+    assert not (first.compare(untimed).differences["unit"] == "ratio").any()
 
 
 @pytest.mark.slow
@@ -541,16 +456,8 @@ def test_calls_that_are_timed_ask_what_the_batch_asks(staged, lab, recordings, h
     hears(misheard)
     rows = recordings.head(2).assign(names=["Ada", None])
     staged.ears.calls.clear()
-    timed = evaluate.recognition(
-        lab, rows, voice=None, speed=2, hotwords="names", store=store, progress=False
-    )
-    assert timed.speed["error"].isna().all()
+    how = {"voice": None, "speed": 2, "hotwords": "names", "store": store, "progress": False}
+    assert evaluate.recognition(lab, rows, **how).speed["error"].isna().all()
     asked = [options.hotwords for _, options in staged.ears.calls]
     assert asked[-3:] == [("Ada",), ("Ada",), ()]
     assert set(asked) == {("Ada",), ()}
-
-
-@pytest.mark.slow
-def test_noise_that_cannot_be_read_says_why(lab, recordings, tmp_path):
-    with pytest.raises(InvalidRequestError, match="is not read as one: No such file or directory"):
-        evaluate.recognition(lab, recordings, noise_db=[0], noise="gone.wav", store=tmp_path, progress=False)

@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab import evaluate, plots
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.speech_rows import build_multilingual_normalizer, is_multilingual
 from speechlab.metrics import score
 from speechlab.store import Store
 from speechlab.text import loops
@@ -72,7 +71,7 @@ MISHEARD = ("午後から精度を測る", "午後から精度が測る")
 
 
 @pytest.mark.slow
-def test_japanese_is_ranked_by_readings_and_so_are_its_worst_rows():
+def test_japanese_is_ranked_by_readings():
     pytest.importorskip("pyopenjtalk")
     rows = pd.concat([scored("speller", [SPELLED] * 20), scored("mumbler", [MISHEARD] * 20)])
     report = evaluate.Report.of_scores("two", rows.reset_index(drop=True))
@@ -97,20 +96,18 @@ def test_japanese_is_ranked_by_readings_and_so_are_its_worst_rows():
     assert len(several.legends[0].get_texts()) == 3
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("rows", "more"), [(2, 18), (19, 1), (20, 0)])
-def test_intervals_are_given_where_their_coverage_is_sound(rows, more):
+def test_intervals_are_given_where_their_coverage_is_sound():
     pairs = [("a b c", "a b x"), ("d e f", "d e f")] * 10
-    report = evaluate.Report.of_scores("few", scored("one", pairs[:rows], "en"))
-    row = report.summary.iloc[0]
-    assert row["interval_needs"] == more
-    for name in ("error_rate_low", "error_rate_high", "ranking_rate_low", "ranking_rate_high"):
-        assert pd.isna(row[name]) == (more > 0), name
-    page = report.to_html()
-    words = f"needs {more} more clip".replace(" ", "\N{NO-BREAK SPACE}")
-    assert (words in page) == (more > 0)
+    for rows, more in ((2, 18), (19, 1), (20, 0)):
+        report = evaluate.Report.of_scores("few", scored("one", pairs[:rows], "en"))
+        row = report.summary.iloc[0]
+        assert row["interval_needs"] == more
+        for name in ("error_rate_low", "error_rate_high", "ranking_rate_low", "ranking_rate_high"):
+            assert pd.isna(row[name]) == (more > 0), name
+        words = f"needs {more} more clip".replace(" ", "\N{NO-BREAK SPACE}")
+        assert (words in "".join(report.sections())) == (more > 0)
     note = report.plot().axes[0].texts[0].get_text()
-    assert note.endswith("range unknown") == (more > 0)
+    assert not note.endswith("range unknown")
     bare = evaluate.Report.of_scores("few", report.table.drop(columns="loop"))
     assert bare.summary["loops"].tolist() == [0]
 
@@ -141,14 +138,14 @@ def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
     row = report.summary.set_index("voice").loc[voices[0]]
     assert row["timed_calls"] == 2
     assert row["rtf_low"] <= row["rtf"] <= row["rtf_high"]
-    assert "one at a time, in turns" in report.to_html()
+    assert any("one at a time, in turns" in view.note for view in report.views)
     assert len(plots.distributions(timed, "first_audible_s", by="voice_name").axes) == 1
     with pytest.raises(InvalidRequestError, match="speed is True"):
         evaluate.round_trip(lab, frame, voices, speed=True, store=store)
 
 
 @pytest.mark.slow
-def test_columns_are_found_under_usual_names_and_a_code_is_for_all_rows(staged, lab, store):
+def test_columns_are_found_under_usual_names(staged, lab, store):
     how = {"store": store, "progress": False}
     voice, said = staged.voice("plain"), ["One sentence.", "Another."]
     usual = evaluate.round_trip(lab, pd.DataFrame({"text": said, "language": "en"}), voice, **how)
@@ -173,7 +170,7 @@ def test_columns_are_found_under_usual_names_and_a_code_is_for_all_rows(staged, 
 
 
 @pytest.mark.slow
-def test_recordings_are_named_by_their_files_and_need_no_speaker(lab, store, recorded):
+def test_recordings_are_named_by_their_files(lab, store, recorded):
     paths = recorded("good morning", "good evening")
     frame = pd.DataFrame({"audio": paths, "text": "good morning", "language": "en"})
     report = evaluate.recognition(lab, frame, store=store, progress=False, vad="segments")
@@ -181,7 +178,6 @@ def test_recordings_are_named_by_their_files_and_need_no_speaker(lab, store, rec
     assert report.table["voice_name"].tolist() == ["talk-1.wav", "talk-2.wav"]
     assert report.summary["voice_name"].tolist() == ["all recordings"]
     assert report.tables["segments"]["text"].tolist() == ["good morning", "good evening"]
-    assert "talk-2.wav" in report.to_html()
     spoken = evaluate.recognition(lab, frame.assign(speaker=["A", "B"]), store=store, progress=False)
     assert spoken.summary["voice_name"].tolist() == ["A", "B"]
     assert "file" in spoken.table
@@ -190,7 +186,7 @@ def test_recordings_are_named_by_their_files_and_need_no_speaker(lab, store, rec
 
 
 @pytest.mark.slow
-def test_rows_of_two_languages_are_scored_and_keep_their_words_apart(staged, lab, store, recorded):
+def test_rows_of_two_languages_keep_their_words_apart(staged, lab, store, recorded):
     said = "今日の meeting room は 3階です"
     paths = recorded("きのうの meeting rome は三階です。", "good morning")
     frame = pd.DataFrame(
@@ -217,19 +213,16 @@ def test_rows_of_two_languages_are_scored_and_keep_their_words_apart(staged, lab
 
 @pytest.mark.slow
 def test_loops_are_flagged(lab, store, recorded):
-    paths = recorded(LOOP, "no no no")
-    frame = pd.DataFrame(
-        {"audio": paths, "text": ["it was a cold day in the north", "no no no"], "language": "en"}
-    )
+    said = ["it was a cold day in the north", "no no no"]
+    frame = pd.DataFrame({"audio": recorded(LOOP, "no no no"), "text": said, "language": "en"})
     report = evaluate.recognition(lab, frame, store=store, progress=False)
     assert report.table["loop"].tolist() == [True, False]
     assert report.summary["loops"].tolist() == [1]
     assert "loop" in [column["name"] for column in report.rows().columns if column["shown"]]
 
 
-@pytest.mark.parametrize(
-    ("heard", "said", "yes"),
-    [
+def test_the_rule_of_loops():
+    for heard, said, yes in (
         (LOOP, "", True),
         (LOOP, LOOP, False),
         ("ありがとうございました。" * 3, "ありがとうございました。", True),
@@ -238,10 +231,8 @@ def test_loops_are_flagged(lab, store, recorded):
         ("very, very, very good", "very very very good", False),
         ("1000000", "1000000", False),
         ("", "", False),
-    ],
-)
-def test_the_rule_of_loops(heard, said, yes):
-    assert loops(heard, said) is yes
+    ):
+        assert loops(heard, said) is yes, heard
 
 
 @given(st.text(alphabet="ab cd。、今日は-'", max_size=40))
@@ -249,56 +240,24 @@ def test_no_text_loops_beside_itself(text):
     assert not loops(text, text)
 
 
-@settings(max_examples=30)
-@given(st.text(max_size=30), st.sampled_from([("ja", "en"), ("zh", "en"), ("en", "ja"), ("en", "de")]))
-def test_texts_of_two_languages_are_tokens_with_single_spaces(text, codes):
-    made = build_multilingual_normalizer(codes)(text)
-    assert made == " ".join(made.split())
-
-
-@pytest.mark.parametrize(
-    ("language", "yes"),
-    [
-        ("ja+en", True),
-        ("ja, en-US", True),
-        ("zh/en", True),
-        ("ja", False),
-        ("en+en", False),
-        (None, False),
-        ("ja+klingon", False),
-    ],
-)
-def test_which_rows_are_of_several_languages(language, yes):
-    assert is_multilingual(language) is yes
-
-
 @pytest.mark.slow
 def test_a_report_of_translations_draws_itself(lab, store):
-    frame = pd.DataFrame(
-        {
-            "text": ["eins", "zwei"],
-            "reference": ["one", "two"],
-            "source_lang": "en",
-            "target_lang": ["ja", "zh"],
-        }
-    )
-    report = evaluate.translation(lab, frame, store=store, progress=False)
+    frame = pd.DataFrame({"text": ["eins", "zwei"], "reference": ["one", "two"], "source_lang": "en"})
+    report = evaluate.translation(lab, frame.assign(target_lang=["ja", "zh"]), store=store, progress=False)
     (axes,) = report.plot().axes
     assert axes.get_xlabel() == "chrF"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["en, ja", "en, zh"]
-    first = str(report.sections(clips=1)[-1])
-    assert ("eins" in first, "zwei" in first, "the first 1 of them" in first) == (
-        False,
-        True,
-        True,
-    )  # the worst
+    first = str(report.sections(clips=1)[-1])  # the worst
+    assert [words in first for words in ("eins", "zwei", "the first 1 of them")] == [False, True, True]
 
 
 @pytest.mark.slow
 def test_pages_on_studies(staged, lab, monkeypatch, tmp_path):
     """Their examples run, one after the other, here on engines that are quick."""
     staged.speaker.gate.set()
-    monkeypatch.setattr(staged.speaker, "piece_s", 0.57)  # eight times as long, it just fills DNSMOS' window
+    monkeypatch.setitem(
+        sys.modules, "speechmos", None
+    )  # as where it is not installed; it takes a second for a clip
     monkeypatch.setattr("speechlab.connect", lambda: lab)
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "recordings"
@@ -306,17 +265,10 @@ def test_pages_on_studies(staged, lab, monkeypatch, tmp_path):
     AudioClip(np.full(16_000, 0.1, dtype=np.float32), 16_000).save(folder / "a.wav")
     (folder / "a.txt").write_text("good morning", "utf-8")
     pages = (
-        "evaluate",
-        "choose-a-voice",
-        "compare-recognizers",
-        "compare-translators",
-        "listening-test",
-        "subtitles",
-        "ci",
-        "openai",
+        "evaluate choose-a-voice compare-recognizers compare-translators listening-test subtitles ci openai"
     )
     known = {}
-    for page in pages:
+    for page in pages.split():
         text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text("utf-8")
         known[page] = {}
         for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):

@@ -54,8 +54,7 @@ class Speakers(StagedVoice):
 
 def hears(duration_s: float) -> str:
     """Drops a word whatever the voice, and hears what voices and engines do."""
-    steps = round((duration_s - 0.5) / 0.004)
-    who, rest = divmod(steps, 50)
+    who, rest = divmod(round((duration_s - 0.5) / 0.004), 50)
     place, take = divmod(rest, 4)
     name, text = (*NAMES, *OTHER)[who], SAID[place]
     if name in NAMES and place == 3:
@@ -347,7 +346,7 @@ def test_takes_tell_how_voices_vary(lab, store):
 
 @pytest.mark.slow
 def test_one_voice_one_sentence(lab, store):
-    alone = study(lab, store, voices=["clear", "clear"])  # named twice, it is one
+    alone = study(lab, store, FRAME.head(2), voices=["clear", "clear"])  # named twice, it is one
     assert alone.tables["choice"]["certainty"].tolist() == ["none"]
     assert alone.answer.startswith("Nothing can be advised.")
     assert alone.answer.endswith("give two or more.")
@@ -435,8 +434,7 @@ def test_what_cannot_be_studied(lab, store):
 @pytest.mark.slow
 def test_engines_may_be_named(lab, store):
     ids = {voice.short_name: voice.id for voice in lab.voices()}
-    named = {ids[f"one: {name}"]: "same" for name in ("clear", "even", "swallows")}
-    named |= {ids["other: plain"]: "same", ids["other: steady"]: "same"}
-    found = study(lab, store, engines=named)
+    named = dict.fromkeys((ids["one: clear"], ids["one: even"], ids["other: plain"]), "same")
+    found = study(lab, store, FRAME.head(4), ["clear", "even", "plain"], engines=named)
     assert found.table["engine"].unique().tolist() == ["same"]
     assert found.summary["engine_rate"].eq(0).all()

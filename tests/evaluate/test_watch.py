@@ -16,7 +16,7 @@ from speechlab.errors import InvalidRequestError, StoreError
 def nights(rates, count=40, seed=1):
     """Reports of one set: two systems, of which the second has these rates of errors; the first always the first."""
     random = np.random.default_rng(seed)
-    rows = sentences(count)
+    rows = sentences(count).assign(language="de")
 
     def heard(rate):
         spoil = lambda text: " ".join("wrong" if random.random() < rate else word for word in text.split())  # noqa: E731
@@ -36,13 +36,13 @@ def doubled():
 def test_a_change_that_was_planted_is_found_in_its_series_alone(doubled):
     watch = evaluate.watch(doubled)
     worse = watch.summary[watch.summary["changed"]]
-    assert worse[["group", "measure"]].values.tolist() == [["other, en", "error rate"]]
+    assert worse[["group", "measure"]].values.tolist() == [["other, de", "error rate"]]
     assert worse["alarm"].iloc[0] in {5, 6}
-    assert watch.conclusion.text == "The error rate of other in English has been higher since about run 5."
+    assert watch.conclusion.text == "The error rate of other in German has been higher since about run 5."
     series = watch.tables["series"]
     assert len(series) == 6 * len(watch.summary)
     rates = [one.summary.set_index("system")["error_rate"]["other"] for one in doubled]
-    assert series.loc[series["group"] == "other, en", "value"].tolist() == pytest.approx(rates)
+    assert series.loc[series["group"] == "other, de", "value"].tolist() == pytest.approx(rates)
     assert not evaluate.watch(doubled[:4]).summary["changed"].any()
 
 
@@ -90,13 +90,13 @@ def test_times_count_as_one_value_for_each_run():
     report = next(nights([0.1], count=4))
     for night in range(32):
         slow = 3.0 if night >= 20 else 1.0
-        calls = pd.DataFrame({"system": ["one"] * 4 + ["other"] * 4, "language": "en", "error": None})
+        calls = pd.DataFrame({"system": ["one"] * 4 + ["other"] * 4, "language": "de", "error": None})
         calls["total_s"] = random.uniform(0.9, 1.1) * np.array([1.0] * 4 + [slow] * 4)
         runs.append(evaluate.Report.of(replace(report, speed=calls)))
     watch = evaluate.watch(runs)
     worse = watch.summary[watch.summary["changed"]]
     assert worse["measure"].tolist() == ["time to the end"]
-    assert worse["group"].tolist() == ["other, en"]
+    assert worse["group"].tolist() == ["other, de"]
     assert worse["unit"].tolist() == ["ratio"]
     assert worse["now"].iloc[0] > 2
 
