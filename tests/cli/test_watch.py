@@ -53,9 +53,7 @@ def test_a_change_ends_with_4_and_looking_asks_nobody(place):
         replace(report, drawings=()).save(place / "watched" / f"2026-11-{night + 10}")
     done = speechlab("watch", "--look", place / "study.toml", cwd=place)
     assert done.returncode == 4, done.stderr
-    assert (
-        "The error rate of other in German has been higher since about run 4. 5.8% before, " in done.stdout
-    )
+    assert "The error rate of other in German has been higher since about run 4. 5.8% before, " in done.stdout
 
 
 @pytest.mark.slow
