@@ -252,12 +252,10 @@ def measure_words(*, long: bool) -> None:
         ),
         measure("Japanese, OpenJTalk tells", told["ja"], "ja"),
         measure("Chinese, joins of recordings", join_chinese(), "zh"),
-        measure(
-            "English, Kokoro, single words", speak_single_words("kokoro", "jm_kumo", ENGLISH[:8], " "), "en"
-        ),
+        measure("English, Kokoro, single words", speak_single_words("kokoro", "jm_kumo", ENGLISH, " "), "en"),
         measure(
             "Japanese, Kokoro, single words",
-            speak_single_words("kokoro", "jf_tebukuro", JAPANESE[:8], ""),
+            speak_single_words("kokoro", "jf_tebukuro", JAPANESE, ""),
             "ja",
         ),
     ]

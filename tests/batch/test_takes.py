@@ -156,6 +156,18 @@ def test_a_voice_that_reads_one_way_gets_another_cut_of_the_text(store):
     assert batch.runs(store)["rows"].min() > 0  # to look for the voice is no run
 
 
+def test_a_voice_that_varies_by_its_temperature_alone_gets_others(store):
+    stage = Stage({TEXTS[0]: "lose"}, always=True)
+    alike = speak_alike(stage)
+
+    def speak(text, voice, temperature=None):
+        return alike(text, "ada" if temperature in (None, 1.0) else "bob")
+
+    stage.lab = system("warm", synthesize=speak, voices={"ada": "English"}, version="1")
+    made = stage.make(store, TEXTS[:1], takes=4)
+    assert made[["check", "take", "text"]].values.tolist() == [["ready", 2, TEXTS[0]]]
+
+
 def speak_alike(stage):
     """A function of voices that read a text in one way only."""
     sounds = {}

@@ -77,9 +77,6 @@ def test_misread_words_are_found_and_get_a_spelling_that_was_confirmed(labs, tmp
 
     loaded = evaluate.Report.load(report.save(tmp_path / "report"))
     assert loaded.lexicon == report.lexicon
-    again = evaluate.readings(voice, frame, "mei", respell=loaded.lexicon, **options)
-    assert again.answer.startswith("No word is shown to be misread.")
-    assert again.lexicon == report.lexicon
 
 
 def test_what_cannot_be_confirmed_goes_to_a_person(labs, tmp_path):
@@ -112,7 +109,6 @@ def test_wrong_arguments_are_named(labs):
         {"known": ["雨"]},
         {"words": -1},
         {"voice": "nobody"},
-        {"respell": "a.csv"},
     ):
         with pytest.raises(InvalidRequestError):
             evaluate.readings(voice, frame, **{"voice": "mei", "progress": False, **wrong})

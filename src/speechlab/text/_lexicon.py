@@ -36,7 +36,6 @@ class LexiconEntry(NamedTuple):
         word: The word, or several, as texts have it. Without a capital, it is matched in capitals, too.
         spoken: What is sent in its place, such as kana; empty if its reading is not decided.
         voice: Id or name of the voice; empty for all.
-        context: Another part of the text, without which the entry does not apply; empty for none.
         note: A remark for people.
 
     Example:
@@ -48,7 +47,6 @@ class LexiconEntry(NamedTuple):
     word: str
     spoken: str
     voice: str = ""
-    context: str = ""
     note: str = ""
 
 
@@ -88,7 +86,7 @@ class Lexicon(tuple[LexiconEntry, ...]):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a CSV file in UTF-8: ``language``, ``word``, ``spoken``, and perhaps ``voice``, ``context``, ``note``.
+        """Read a CSV file in UTF-8: ``language``, ``word``, ``spoken``, and perhaps ``voice``, ``note``.
 
         Raises:
             InvalidRequestError: The file cannot be read, or a line is not usable.
@@ -113,8 +111,7 @@ class Lexicon(tuple[LexiconEntry, ...]):
         """Return a text as it is sent to a voice.
 
         The longest word is replaced at each place, whole words alone (in Japanese and Chinese by their dictionaries),
-        and nothing within what was replaced. An entry with a context has precedence, then one in the case of the
-        text, then one of the voice.
+        and nothing within what was replaced. An entry in the case of the text has precedence, then one of the voice.
 
         Args:
             text: The text.
@@ -140,24 +137,23 @@ class Lexicon(tuple[LexiconEntry, ...]):
                         places[match.span()].append(entry)
         pieces, copied = list[str](), 0
         for start, end in sorted(places, key=lambda place: (place[0], -place[1])):
-            spoken = None if start < copied else _choose_spelling(whole[start:end], places[start, end], whole)
-            if spoken is not None:
-                pieces += whole[copied:start], spoken
+            if start >= copied:
+                pieces += whole[copied:start], _choose_spelling(whole[start:end], places[start, end])
                 copied = end
         return "".join([*pieces, whole[copied:]]) if pieces else text
 
 
-def _choose_spelling(word: str, entries: list[LexiconEntry], text: str) -> str | None:
-    """Return the spelling of a word; None if no entry applies here."""
-    fitting = [entry for entry in entries if entry.context.casefold() in text.casefold()]
-    ranks = [(bool(entry.context), entry.word == word, bool(entry.voice)) for entry in fitting]
-    best = [entry for entry, rank in zip(fitting, ranks, strict=True) if rank == max(ranks)]
-    choices = list(dict.fromkeys(entry.spoken for entry in best or entries))
-    if len(choices) == 1 and (choices[0] or not fitting):
-        return choices[0] if fitting else None
+def _choose_spelling(word: str, entries: list[LexiconEntry]) -> str:
+    """Return the spelling of a word."""
+    best = max((entry.word == word, bool(entry.voice)) for entry in entries)
+    choices = {entry.spoken: 0 for entry in entries if (entry.word == word, bool(entry.voice)) == best}
+    if len(choices) == 1 and "" not in choices:
+        return choices.popitem()[0]
     several = f"several readings in the lexicon ({', '.join(filter(None, choices))})"
     readings = several if len(choices) > 1 else "a reading that the lexicon leaves open"
-    advice = "decide on one, or write an entry whose context is a part of this text"
+    advice = (
+        "decide on one, or write entries of longer parts of the text, such as the word with the one beside it"
+    )
     raise InvalidRequestError(f"{word!r} has {readings}; {advice}", parameter="respell")
 
 

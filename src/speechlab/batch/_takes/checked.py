@@ -21,33 +21,22 @@ from speechlab.batch._store_options import CHUNK_ROWS, KeepingOptions, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_requested_form
 from speechlab.batch._table.failures import suppress_failure_warnings
 from speechlab.batch._takes.judge import Judge
-from speechlab.batch._takes.lines import AGAIN, CUT, FALLBACK, TEMPERATURE, LineTake, ScriptLine
+from speechlab.batch._takes.lines import AGAIN, CUT, FALLBACK, LineTake, ScriptLine
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.text import language_code, list_language_codes
 
 if TYPE_CHECKING:
     from speechlab.client import Client
-    from speechlab.store import Store
 
 # Columns that a check adds, and their types.
 _COLUMNS = {"transcript": "string", "take": "Int64", "takes": "Int64", "check": "category", "why": "string"}
 _TEXT = "speechlab: text of the take"
 _SPENT = ("attempts", "usage_characters", "usage_audio_s", "usage_tokens")
-# Options of the calls that make speech, and of those that recognize it. The budget is for the speech.
-_SHARED = (
-    "concurrency",
-    "rate",
-    "give_up_after_s",
-    "progress",
-    "executor",
-    "max_error_share",
-    "retry_failed",
-)
 _NOT_TAKEN = "not taken again"
-# The temperature of another take, by its number: a voice may read by its temperature alone, so that each take has one
-# of its own, and none the 0.5 that is usual.
-_TEMPERATURES = (1.0, 0.7, 0.4, 0.1)
+# The temperature of another take, by its number from 1 on: a voice may read by its temperature alone, so that each
+# take has one of its own, and none the 0.5 that is usual.
+_TEMPERATURES = (0.1, 1.0, 0.7, 0.4)
 
 
 def synthesize_with_check(lab: Client, frame: Table, given: Mapping[str, Any]) -> pd.DataFrame:
@@ -68,10 +57,12 @@ def synthesize_with_check(lab: Client, frame: Table, given: Mapping[str, Any]) -
         raise InvalidRequestError(message, parameter="prefix")
     with use_store(keeping["store"]) as store:
         speaking = {**parameters, **keeping, **calling, "store": store, "columns": "all"}
+        # what the lines cost is for the speech, and a row without a transcript is reported
+        judge = Judge(checking["check"], {**calling, "store": store, "budget": None, "on_error": "row"})
         if checking["fallback_voice"] is not None:  # one that is not there is refused before anything is paid
             planning = {**parameters, **keeping, "store": store, "voice": checking["fallback_voice"]}
             plan_table(lab, SynthesisStep, whole.iloc[:0], planning)
-        table = CheckedTakes(lab, whole, speaking, checking, store).make_table()
+        table = CheckedTakes(lab, whole, speaking, checking, judge).make_table()
     return to_requested_form(table, source, keeping["prefix"], keeping["columns"])
 
 
@@ -84,46 +75,44 @@ class CheckedTakes:
         whole: pd.DataFrame,
         speaking: Mapping[str, Any],
         checking: CheckingOptions,
-        store: Store,
+        judge: Judge,
     ) -> None:
-        self._lab, self._whole, self._speaking, self._store = lab, whole, speaking, store
+        self._lab, self._whole, self._speaking, self._judge = lab, whole, speaking, judge
         self._most, self._fallback = checking["takes"], checking["fallback_voice"]
-        self._prefix, self._budget = speaking["prefix"], speaking["budget"]
+        self._prefix, self._budget, self._store = (speaking[name] for name in ("prefix", "budget", "store"))
         self._lines = _read_lines(whole, speaking["text"], checking["language"])
-        recognizer: Any = checking["check"]
-        self._judge = Judge(recognizer, {name: speaking[name] for name in _SHARED} | {"store": store})
         self._pieces: list[pd.DataFrame] = []
         self._owners: list[int] = []
-        self._varies: dict[tuple[str, str], bool] = {}  # whether a voice reads otherwise in a way
+        self._varies: dict[str, bool] = {}  # whether a voice has other readings
         self._stopped = ""
 
     def make_table(self) -> pd.DataFrame:
         """Make all takes, and return the table with the best of each line."""
         self._take(self._lines, "", 0)
         while rounds := self._plan_round():
-            for (way, number), lines in rounds.items():
+            for (way, number, _), lines in rounds.items():
                 self._take(lines, way, number)
         if left := sum(line.ended.startswith(_NOT_TAKEN) for line in self._lines):
             text = f"{format_count(left, 'line')} {_NOT_TAKEN}: {self._stopped}"
             warn_user(text, stacklevel=find_user_stacklevel())
         return self._join_best_takes()
 
-    def _plan_round(self) -> dict[tuple[str, int], list[ScriptLine]]:
-        """Return lines that need a take, by its way and number. One line of a voice tries a way for the others."""
-        rounds: dict[tuple[str, int], list[ScriptLine]] = {}
+    def _plan_round(self) -> dict[tuple[str, int, str], list[ScriptLine]]:
+        """Return lines that need a take, by its way and number and their voice, whose first line tries a way."""
+        rounds: dict[tuple[str, int, str], list[ScriptLine]] = {}
         tried = set()
         for line in self._lines:
             if not line.needs_take or len(line.ways) >= self._most:
                 continue
             way = "" if self._stopped else self._choose_way(line)
-            trial = line.takes[0].voice, way
-            if not way:
-                line.ended = (
-                    f"{_NOT_TAKEN}: {self._stopped}" if self._stopped else "its voice reads it in one way"
-                )
-            elif way not in (AGAIN, TEMPERATURE) or trial in self._varies or trial not in tried:
-                tried.add(trial)
-                rounds.setdefault((way, len(line.ways)), []).append(line)
+            voice = line.takes[0].voice
+            if self._stopped:
+                line.ended = f"{_NOT_TAKEN}: {self._stopped}"
+            elif not way:
+                line.ended = "its voice reads it in one way"
+            elif way != AGAIN or voice in self._varies or voice not in tried:
+                tried.add(voice)
+                rounds.setdefault((way, len(line.ways), voice), []).append(line)
         return rounds
 
     def _choose_way(self, line: ScriptLine) -> str:
@@ -132,30 +121,27 @@ class CheckedTakes:
         alike = line.is_alike_in_every_take
         if can_fall_back and (alike or len(line.ways) == self._most - 1):
             return FALLBACK
-        for way in () if alike else (AGAIN, TEMPERATURE):
-            if self._varies.get((line.takes[0].voice, way), True):
-                return way
+        if not alike and self._varies.get(line.takes[0].voice, True):
+            return AGAIN
         if not alike and line.next_cut is not None:
             return CUT
         return FALLBACK if can_fall_back else ""
 
     def _take(self, lines: Sequence[ScriptLine], way: str, number: int) -> None:
         """Have lines spoken in one way, and judge what comes."""
-        repeat = self._speaking["repeat"] + number
-        temperature = _TEMPERATURES[min(max(number, 1), len(_TEMPERATURES)) - 1]
+        again = {"repeat": self._speaking["repeat"] + number}
+        temperature = Value(_TEMPERATURES[number % len(_TEMPERATURES)])
         changes: dict[str, dict[str, Any]] = {
-            AGAIN: {"repeat": repeat},
-            TEMPERATURE: {"repeat": repeat, "temperature": Value(temperature)},
+            AGAIN: {**again, "temperature": temperature},
             CUT: {"text": Column(_TEXT)},
             FALLBACK: {"voice": self._fallback},
         }
         try:
             table = self._speak(lines, changes.get(way, {}))
         except InvalidRequestError:
-            if way != TEMPERATURE:
+            if way != AGAIN:
                 raise
-            self._varies |= {(line.takes[0].voice, way): False for line in lines}  # it has no temperature
-            return
+            table = self._speak(lines, again)  # its voice has no temperature
         place, spoken = len(self._owners), []
         self._pieces.append(table)
         self._owners += [line.position for line in lines]
@@ -177,8 +163,8 @@ class CheckedTakes:
         self._judge.judge_takes(spoken)
         for line, _ in spoken:
             first, last = line.takes[0], line.takes[-1]
-            trial = first.voice, way
-            self._varies[trial] = self._varies.get(trial, False) or first.audio != last.audio
+            if way == AGAIN:
+                self._varies[first.voice] = self._varies.get(first.voice, False) or first.audio != last.audio
 
     def _speak(self, lines: Sequence[ScriptLine], changes: Mapping[str, Any]) -> pd.DataFrame:
         rows, options = self._whole, {**self._speaking, **changes, "budget": self._budget}

@@ -10,8 +10,8 @@ from speechlab.text import characters, find_differing_runs, language_code, norma
 
 # What a line is after its check.
 READY, FAULTY, UNCLEAR = "ready", "faulty", "unclear"
-# Ways to another take: the same call again, another temperature, other marks in the text, another voice.
-AGAIN, TEMPERATURE, CUT, FALLBACK = "again", "temperature", "cut", "fallback"
+# Ways to another take: another reading by the same voice, other marks in the text, another voice.
+AGAIN, CUT, FALLBACK = "again", "cut", "fallback"
 _CLAUSE_END = re.compile(r"(?<=\w)\s*[,;:、，；：]\s*(?=\w)")
 _FINAL_MARKS = ".。!！?？"
 _WIDE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")

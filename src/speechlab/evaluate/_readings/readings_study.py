@@ -59,7 +59,6 @@ def readings(
     text: str = "text",
     language: str = "language",
     known: Mapping[str, str] | None = None,
-    respell: Lexicon | None = None,
     words: int = 100,
     recognizer: Client | None = None,
     store: Store | str | None = None,
@@ -82,7 +81,6 @@ def readings(
         text: Column of the texts.
         language: Column of their languages, or a code for all of them.
         known: Right readings by word, such as ``{"鷲見": "スミ", "Siobhan": "shivawn"}``.
-        respell: A lexicon that exists: its spellings are sent, and its words are not judged.
         words: Maximum of suspected words that are spoken again: first those that no dictionary has.
         recognizer: The client that recognizes; None for ``lab``.
         store: Where results are kept and reused; None for the user's own store.
@@ -91,7 +89,7 @@ def readings(
         title: Title of the report.
 
     Returns:
-        A report: ``lexicon`` has the confirmed spellings, and those of ``respell``; ``table`` one row for each word,
+        A report: ``lexicon`` has the confirmed spellings; ``table`` one row for each word,
         with both sounds (``audio``, and ``spoken`` for the spelling).
 
     Raises:
@@ -105,17 +103,16 @@ def readings(
     ):
         raise build_argument_error("known", known, "a reading for each word, as in {'鷲見': 'スミ'}")
     words = check_whole_number("words", words)
-    existing = Lexicon(respell or ())
     run = RunOptions(title, store, concurrency, None, None, progress)
     chosen = request_catalogue(lab, store).one(voice) if isinstance(voice, str) else voice
     rows, notes = _select_texts(frame[[text, language]], chosen)
     listen = partial(_speak_and_recognize, lab, recognizer or lab, chosen, run, notes)
-    first = listen("texts", rows.assign(sent=rows["text"]), existing)
-    found, count = _find_suspects(first, given, frozenset(entry.word for entry in existing))
+    first = listen("texts", rows.assign(sent=rows["text"]))
+    found, count = _find_suspects(first, given)
     suspects = sorted(found, key=lambda word: (not word.is_rare, -len(found[word]), word.text))
     if left := len(suspects[words:]):
         notes.append(f"{format_count(left, 'suspected word was', 'suspected words were')} not spoken again.")
-    judged = _judge_suspects({word: found[word] for word in suspects[:words]}, existing, chosen, listen)
+    judged = _judge_suspects({word: found[word] for word in suspects[:words]}, chosen, listen)
     table = pd.DataFrame(judged, columns=_COLUMNS)
     counts = Counter(table["verdict"])
     confirmed = table.loc[table["verdict"] == _REPAIRED, ["language", "word", "spelling"]]
@@ -131,7 +128,7 @@ def readings(
             _build_answer(counts, count, len(rows)),
             "readings",
             notes=tuple(notes),
-            tables={"lexicon": Lexicon([*existing, *entries]).frame()},
+            tables={"lexicon": Lexicon(entries).frame()},
             columns={"text": "text", "language": "language"},
             shown=ShownRows(options={"columns": [name for name in _COLUMNS if name != "language"]}),
             record=build_record("readings", store, voice=chosen.short_name, words=words),
@@ -176,23 +173,14 @@ def _speak_and_recognize(
     notes: list[str],
     stage: str,
     rows: pd.DataFrame,
-    respell: Lexicon | None = None,
 ) -> pd.DataFrame:
     """Return the rows with what was recognized; a note on those that failed is added."""
-    speaking: Any = {
-        "text": "sent",
-        "voice": voice,
-        "respell": respell,
-        **run.to_batch_arguments(f"speak {stage}"),
-    }
-    hearing: Any = {
-        "audio": "said audio",
-        "language": "language",
-        **run.to_batch_arguments(f"recognize {stage}"),
-    }
+    speak, recognize = (run.to_batch_arguments(f"{what} {stage}") for what in ("speak", "recognize"))
     with batch.suppress_failure_warnings():
-        made = batch.synthesize(rows, lab, prefix="said ", **speaking)
-        table = batch.transcribe(made, recognizer, prefix="heard ", **hearing)
+        made = batch.synthesize(rows, lab, text="sent", voice=voice, prefix="said ", **speak)
+        table = batch.transcribe(
+            made, recognizer, audio="said audio", language="language", prefix="heard ", **recognize
+        )
     table = table.rename(columns={"heard hypothesis": "hypothesis", "said audio": "audio"})
     failed = table[table["hypothesis"].isna()]
     if len(failed):
@@ -201,19 +189,15 @@ def _speak_and_recognize(
     return table.dropna(subset=["hypothesis"])
 
 
-def _find_suspects(
-    rows: pd.DataFrame, known: Mapping[str, str], taken: frozenset[str]
-) -> tuple[dict[Word, list[_Trial]], int]:
+def _find_suspects(rows: pd.DataFrame, known: Mapping[str, str]) -> tuple[dict[Word, list[_Trial]], int]:
     """Return words that are mostly recognized as other sounds, and where; and how many words there are."""
     merged: dict[tuple[str, str], Word] = {}
     places = defaultdict[tuple[str, str], list[_Trial]](list)
-    for text, code, answer, audio in rows[["text", "language", "hypothesis", "audio"]].itertuples(
-        index=False
-    ):
+    columns = rows[["text", "language", "hypothesis", "audio"]]
+    for text, code, answer, audio in columns.itertuples(index=False):
         for word in list_words(text, code, known):
-            if taken.isdisjoint((word.text, word.text.casefold())):
-                merged[word[:2]] = merged.get(word[:2], word).merge_readings(word)
-                places[word[:2]].append(_Trial(text, "", find_recognized(text, word, answer), audio))
+            merged[word[:2]] = merged.get(word[:2], word).merge_readings(word)
+            places[word[:2]].append(_Trial(text, "", find_recognized(text, word, answer), audio))
     suspects = {}
     for part, trials in places.items():
         wrong = [trial for trial in trials if not merged[part].is_read_right(trial.recognized)]
@@ -223,10 +207,7 @@ def _find_suspects(
 
 
 def _judge_suspects(
-    suspects: Mapping[Word, list[_Trial]],
-    existing: Lexicon,
-    voice: Voice,
-    listen: Callable[..., pd.DataFrame],
+    suspects: Mapping[Word, list[_Trial]], voice: Voice, listen: Callable[..., pd.DataFrame]
 ) -> list[dict[str, Any]]:
     """Return the rows of words that are misread, or that cannot be judged, after as few trials as it takes."""
     trials = {word: [min(wrong, key=lambda trial: len(trial.text))] for word, wrong in suspects.items()}
@@ -238,17 +219,14 @@ def _judge_suspects(
             spellings = ["", *word.spellings]
             for at, sentence in pairs if row and row["verdict"] == _HEARD else ():
                 if at < len(spellings):
-                    entry = [(word.language, word.text, spellings[at])] if at else []
-                    speech = Synthesize(
-                        sentences[sentence], voice=voice, respell=Lexicon([*existing, *entry])
-                    )
+                    entries = [(word.language, word.text, spellings[at])] if at else []
+                    speech = Synthesize(sentences[sentence], voice=voice, respell=Lexicon(entries))
                     asked.append((word, speech.text, word.language, spellings[at], speech.sent_text))
         if asked:
             frame = pd.DataFrame(asked, columns=["word", "text", "language", "spelling", "sent"])
             answers = listen(f"suspected words, round {number}", frame)
-            for word, text, spelling, answer, audio in answers[
-                ["word", "text", "spelling", "hypothesis", "audio"]
-            ].itertuples(index=False):
+            columns = answers[["word", "text", "spelling", "hypothesis", "audio"]]
+            for word, text, spelling, answer, audio in columns.itertuples(index=False):
                 trials[word].append(_Trial(text, spelling, find_recognized(text, word, answer), audio))
     return [row for word, of in trials.items() if (row := _judge_word(word, of))]
 
