@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import typing
 
 import numpy as np
 import pandas as pd
 
+from speechlab.client import Client
 from speechlab.errors import AudioError, ConfigurationError, InvalidRequestError, SegmentError
 
 WRONG = {
@@ -27,6 +29,12 @@ WRONG = {
     "array": np.zeros((2, 2, 2)),
     "table": pd.DataFrame({"text": ["a"]}),
 }
+
+
+def list_client_options() -> list[str]:
+    """Return the names of the options of a client, from its signature."""
+    (options,) = typing.get_args(typing.get_type_hints(Client.__init__)["options"])
+    return list(options.__annotations__)
 
 
 def list_accepted(function, good, names=None, *, values=WRONG, aliases=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import io
 from pathlib import Path
@@ -11,10 +12,8 @@ import pytest
 
 import speechlab as sl
 from speechlab.client import AsyncClient, Client, connect
-from speechlab.client._api import portal as _portal
-from speechlab.client._settings.settings import ClientOptions
-from speechlab.errors import ConfigurationError, InvalidRequestError
-from support.arguments import WRONG, list_accepted
+from speechlab.errors import APIError, APITimeoutError, ConfigurationError, InvalidRequestError
+from support.arguments import WRONG, list_accepted, list_client_options
 from support.texts import check_refusals
 
 REFUSALS = Path(__file__).parents[1] / "refusals.md"
@@ -82,7 +81,7 @@ def parameters(method):
     return [name for name in inspect.signature(method).parameters if name not in {"self", "cls"}]
 
 
-OPTIONS = [*parameters(Client)[:3], *ClientOptions.__annotations__]
+OPTIONS = [*parameters(Client)[:3], *list_client_options()]
 
 
 def list_accepted_unsent(server, function, good, names, aliases=None):
@@ -92,6 +91,8 @@ def list_accepted_unsent(server, function, good, names, aliases=None):
         server.requests.clear()
         try:
             function(**arguments)
+        except APITimeoutError:
+            pass  # it was accepted and sent, and a busy machine answers late
         except Exception:
             assert not [request for request in server.requests if not request.path.endswith("/voices")]
             raise
@@ -105,16 +106,14 @@ def expect(name, arguments):
 
 
 def test_wrong_arguments_of_calls_are_refused_by_name(answering, lab, wav):
+    # What answers here is no realtime service: a call that was accepted ends with its reply to the handshake.
     def configure(**arguments):
-        session = lab.realtime(**arguments)
-        _portal.run(session._async._ensure_config)
+        with contextlib.suppress(APIError):
+            lab.realtime(**arguments).open()
 
     def speak(text):
-        session = lab.realtime(**SESSION)
-        try:
-            session.speak(text).close()
-        finally:
-            session.close()
+        with contextlib.closing(lab.realtime(**SESSION)) as session, contextlib.suppress(APIError):
+            session.speak(text).collect()
 
     voices = lab.voices()
     for name, function, arguments, names in (

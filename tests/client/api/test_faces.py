@@ -369,6 +369,24 @@ def test_an_interrupt_cancels_the_call_alone(server, lab, http):
     assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
 
 
+def test_an_interrupt_as_a_call_begins_cancels_it(server, lab, http, monkeypatch):
+    """The thread of the loop may send the request before the caller's goes on; here it always does."""
+    server.script([40.0], http.reply(body=TRANSLATED))
+    hand_over = asyncio.BaseEventLoop.call_soon_threadsafe
+
+    def hand_over_and_interrupt(*given, **named):
+        hand_over(*given, **named)
+        if threading.current_thread() is threading.main_thread() and not server.requests:
+            assert eventually(lambda: server.requests)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "call_soon_threadsafe", hand_over_and_interrupt)
+    with ends_within(20), pytest.raises(KeyboardInterrupt):  # of forty
+        lab.translate("a", source_lang="ja", target_lang="en")
+    assert server.closed_early.wait(5)
+    assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+
+
 @pytest.mark.slow
 def test_importing_the_client_loads_nothing_heavy():
     code = "import sys, speechlab.client; print(*sys.modules)"

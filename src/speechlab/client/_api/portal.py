@@ -124,7 +124,10 @@ class _Call:
         self.task: asyncio.Task[Any] | None = None
         self.ended = threading.Lock()  # released at the end
         self.ended.acquire()
-        loop.call_soon_threadsafe(self._start)
+
+    def begin(self) -> None:
+        """Hand the call to the loop, where an interrupt from now on cancels it."""
+        self._loop.call_soon_threadsafe(self._start)
 
     def _start(self) -> None:
         self.task = self._loop.create_task(self._coroutine)
@@ -164,6 +167,7 @@ def run_and_show(
     """Do the same, and call ``show`` several times a second."""
     call = _Call(_ensure_loop(), function(*args, **kwargs))
     try:
+        call.begin()  # the loop may send the request before this thread runs again
         while not call.ended.acquire(timeout=_WAIT_S):
             call.check_loop()
             if show is not None:
