@@ -79,7 +79,8 @@ def test_one_of_several_that_fails_says_why_and_stops_nothing(joined, whisper, t
         table = sl.align(frame, recognizer=whisper)
     texts = [str(each.message) for each in warned]
     assert any("5 of 7 recordings could not be aligned" in text for text in texts)
-    assert any("the text of 1 of 7 recordings is hardly what is said there (row 6)" in text for text in texts)
+    doubt = "the text of 1 of 7 recordings, or a part of it, is hardly what is said there (row 6)"
+    assert any(doubt in text for text in texts)
     errors = table.groupby("row")["error"].first()
     for row, part in enumerate(
         ("", "no speech", "absent.wav", "no words", "must be a text", "half of a", "")
@@ -202,6 +203,30 @@ def test_threads_take_turns_at_one_model_and_a_bar_counts_recordings(monkeypatch
         assert list(pool.map(align, [True, False, True])) == [8, 8, 8]
     assert max(most) == 1
     assert bars == [[4, 1, 1, 1, 1]] * 2
+
+
+@pytest.mark.parametrize(
+    ("confidences", "is_doubted"),
+    [
+        ([0.05] * 3, True),
+        ([0.9] * 3, False),
+        ([0.9] * 15 + [0.02] * 10 + [0.9] * 15, True),  # another part
+        ([0.02, 0.9, 0.02, 0.02] * 10, False),  # single words that were misheard
+        ([0.9] * 15 + [0.02] * 5 + [0.9] * 15, False),
+    ],
+)
+def test_a_text_of_which_a_part_is_another_is_doubted(recwarn, confidences, is_doubted):
+    class Recognizer:
+        def load(self):
+            pass
+
+        def align(self, samples, text, places, language):
+            return np.array([[0.0, 0.1, confidence] for confidence in confidences])
+
+    clip = sl.AudioClip(np.zeros(RATE, dtype=np.float32), RATE)
+    text = " ".join(["word"] * len(confidences))
+    sl.align([clip], [text], language="en", recognizer=Recognizer(), progress=False)
+    assert [str(each.message)[:20] for each in recwarn] == ["the text of 1 of 1 r"] * is_doubted
 
 
 def test_a_pause_is_between_two_words_alone():
