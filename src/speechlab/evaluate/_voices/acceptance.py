@@ -60,6 +60,15 @@ def acceptance(
 
     Raises:
         InvalidRequestError: The table is of no checked batch, or a note of what was heard is neither right nor wrong.
+
+    Example:
+        >>> facts = dict.fromkeys(["duration_s", "error", "transcript", "take", "why"]) | {"takes": 1}
+        >>> lines = [
+        ...     {"text": f"{n}", "key": f"{n}", "check": "ready", "status": "ok", **facts} for n in range(9)
+        ... ]
+        >>> made = pd.DataFrame(lines).assign(audio=sl.AudioClip(np.zeros(80), 8_000))
+        >>> acceptance(made).conclusion.text
+        'All 9 lines are ready.'
     """
     frame = to_table(made).rename(columns={prefix + name: name for name in _CHECKED})
     hint = "Give what sl.batch.synthesize(…, check=recognizer) returned, with columns='all'"
