@@ -36,6 +36,7 @@ def test_every_page_is_run_here():
     }
 
 
+@pytest.mark.slow
 def test_an_engine():
     assert run("engine.md")["clip"].duration_s > 1
 

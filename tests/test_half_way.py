@@ -107,6 +107,7 @@ def test_a_batch_asks_for_a_format_that_the_voice_has(formats, format_):
     assert step.build_call({"text": "Hi"}).operation.format == format_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "folder", "passed_on"),
     [

@@ -38,6 +38,7 @@ def brought_along(extra: str) -> set[str]:
     return found - {"speechlab"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", ["toolkit", "local"])
 def test_every_package_is_listed(extra):
     with PACKAGES.open(encoding="utf-8", newline="") as file:

@@ -35,6 +35,7 @@ def test_installed_versions():
     assert find_installed_version("speechlab-that-nobody-has-made") is None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_child_calls_what_was_registered_and_the_parent_does_not():

@@ -24,6 +24,7 @@ NAMES = {"reference": "text", "hypothesis": "hypothesis"}
 SCORED = metrics.score(PANDAS, **NAMES, language="en")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "door",
     [
@@ -50,6 +51,7 @@ def test_scored_tables_are_taken_back():
     assert ours == theirs
 
 
+@pytest.mark.slow
 def test_tables_and_columns_know_speech():
     lab = sl.system("upper", translate=lambda text, **_: text.upper(), version="1")
     options = {"source_lang": "en", "target_lang": "ja", "progress": False}
@@ -63,6 +65,7 @@ def test_tables_and_columns_know_speech():
     assert POLARS.lazy().speech.translate(lab, **options)["status"].to_list() == ["cached"] * 3
 
 
+@pytest.mark.slow
 def test_studies_and_widgets_take_them():
     clip = sl.AudioClip([0.0, 0.1] * 400, 8_000)
     lab = sl.system("one", transcribe=lambda clip: "one cat sat", version="1")

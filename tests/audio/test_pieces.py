@@ -20,6 +20,7 @@ def sound(seconds=7.5, channels=2):
     return AudioClip(noise, RATE)
 
 
+@pytest.mark.slow
 def test_pieces_make_up_the_recording_and_are_cut_in_silences(tmp_path):
     for form in FORMATS:
         path = sound().save(tmp_path / f"a.{form}")

@@ -82,6 +82,7 @@ def test_each_form_is_taken_alone(recordings):
     assert heard == [1.0] * len(FORMS)
 
 
+@pytest.mark.slow
 def test_each_form_is_taken_in_a_table(recordings, tmp_path):
     heard, count, store = [], len(FORMS), str(tmp_path / "store")
     lab = sl.system("mine", transcribe=lambda clip: heard.append(clip.duration_s) or "yes", version="1")

@@ -125,6 +125,7 @@ def test_clips_bytes_and_paths(ears, store, tmp_path):
     assert found["start"].tolist() == [round(at, 6) for at in found["start"]]
 
 
+@pytest.mark.slow
 def test_tables_of_any_kind(ears, store, tmp_path):
     path = talk(tmp_path / "a.wav", 20)
     frame = pd.DataFrame({"audio": [path], "language": ["en"]})

@@ -158,6 +158,7 @@ def every_command():
     return list(walk(typer.main.get_command(app), ()))
 
 
+@pytest.mark.slow
 def test_help_fits_80_columns_and_is_whole():
     from speechlab.cli import app
 

@@ -308,6 +308,7 @@ def test_an_error_of_one_call_is_its_own():
             assert isinstance(caught.value.__cause__, OSError)
 
 
+@pytest.mark.slow
 def test_a_study_says_how_many_texts_the_batch_size_changes(tmp_path):
     def padded(rows):
         return [row[::-1] + ("." if row != rows[0] and row[-1] in "24" else "") for row in rows]

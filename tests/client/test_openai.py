@@ -213,6 +213,7 @@ def test_results_of_one_service_answer_for_no_other(ours, theirs, counterpart, c
     assert done["status"].tolist() == ["ok"]
 
 
+@pytest.mark.slow
 def test_voices_of_both_are_heard_by_one_recognizer(ours, theirs, counterpart, kept):
     texts = TEXTS
     services, voices = {"ours": ours, "theirs": theirs}, {"ours": "heart", "theirs": ["alloy"]}
@@ -264,6 +265,7 @@ async def _all(body):
     return [piece async for piece in body.open()]
 
 
+@pytest.mark.slow
 def test_adapters_of_one_address_replay_their_own_catalogues(counterpart, tmp_path):
     adapters = [OpenAIAdapter(speech="tts-1", voices=[name]) for name in ("alloy", "nova")]
     with Store(tmp_path) as store:

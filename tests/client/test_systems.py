@@ -535,6 +535,7 @@ def test_files_in_pieces_are_streamed_as_they_come():
             stream.collect()
 
 
+@pytest.mark.slow
 def test_voices_of_any_language_in_studies_and_the_explorer(tmp_path):
     def echo(clip):
         return "one two"

@@ -268,6 +268,7 @@ def test_a_form_survives_the_way(text, keywords, context, stream):
     assert TranslationRequest.from_form(request.form()) == request
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(
         st.sampled_from([*SPEECH, "stream", "sample_rate", "temperature"]),

@@ -81,6 +81,7 @@ def test_what_a_folder_cannot_have_is_refused(folder, tmp_path):
         sl.datasets.read([5])
 
 
+@pytest.mark.slow
 def test_batches_studies_and_widgets_take_folders_and_lists(folder, tmp_path):
     lab = sl.system("two", transcribe=lambda clip: "two cats", translate=lambda text, **_: text, version="1")
     for table in (folder, str(folder), [folder], [folder / "b.wav", str(folder / "day 2" / "a.flac")]):

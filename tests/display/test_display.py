@@ -200,6 +200,7 @@ def test_a_table_has_dollars_in_jupyter(jupyter, library):
         assert library == "polars" or "text/html" not in jupyter.format(table)[0]
 
 
+@pytest.mark.slow
 def test_a_display_of_tables_that_somebody_registered_stays(jupyter):
     jupyter.formatters["text/html"].for_type(pd.DataFrame, lambda table: "theirs")
     display.keep_dollars("pandas")

@@ -230,6 +230,7 @@ def test_an_engine_of_a_file_shows_its_models_languages(tmp_path, monkeypatch):
     assert (status("hum").ready, status("hum").entry.languages) == (True, ("de",))
 
 
+@pytest.mark.slow
 def test_a_voice_that_reads_letters_speaks(tmp_path):
     pytest.importorskip("sherpa_onnx")
     engine = create("sherpa-voice", model=str(write_hum_voice(tmp_path / "hum")))
@@ -285,6 +286,7 @@ def test_espeak_reads_clauses_and_keeps_their_marks():
         read_text("abc", "espeak", "xx", "xx", ReadHere())
 
 
+@pytest.mark.slow
 def test_a_voice_gets_only_the_phonemes_that_it_has():
     known = {*"grüse", "a", "\u0308"}
     assert select_known("Grüßä x", known) == "grüa\u0308"

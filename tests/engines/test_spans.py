@@ -86,6 +86,7 @@ def test_the_timeline_leads_back_into_the_recording(recording, margin, where):
     assert 0 <= timeline.to_original_time(1e9) <= duration
 
 
+@pytest.mark.slow
 @given(
     recordings(), st.lists(st.tuples(st.floats(0, 60), st.floats(0, 1), st.sampled_from(["a", " b", "、"])))
 )

@@ -181,6 +181,7 @@ def test_two_processes_that_start_at_once_share_one_file(tag, tmp_path):
     assert len({out for out, _ in answers}) == 1, answers
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
 def test_a_write_that_does_not_fit_says_what_is_needed(tag, tmp_path):
     arguments = (__file__, str(tmp_path / "site"), tag, str(tmp_path / "cache"), "5000")

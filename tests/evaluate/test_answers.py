@@ -223,6 +223,7 @@ def report_of(name):
     return PLANTS[name]()
 
 
+@pytest.mark.slow
 def test_answers_to_plants():
     for name in PLANTS.keys() - LONG:
         check_budget(report_of(name))
@@ -245,6 +246,7 @@ def test_rows_that_failed_flatter_nobody():
     assert report_of("voices, notation").headline()["with notation"].notna().all()
 
 
+@pytest.mark.slow
 def test_pairs_are_tested_on_the_rows_that_both_have():
     both, third = (report_of(f"two systems{more}") for more in ("", " and one that answered little"))
     assert third.differences["p"].tolist() == both.differences["p"].tolist()
@@ -255,6 +257,7 @@ def test_pairs_are_tested_on_the_rows_that_both_have():
     assert failed["verdict"].tolist() == ["not settled, as one failed on more rows"]
 
 
+@pytest.mark.slow
 def test_equal_texts_without_a_speaker_are_one_block():
     once = plant(6, a=right, b=spoil(0.2))
     shouted = once.assign(text=once["text"].str.upper() + "!")

@@ -51,6 +51,7 @@ def report(tmp_path_factory):
     return evaluate.audit(publish(tmp_path_factory.mktemp("audit"), rates, sets=("read", "said")))
 
 
+@pytest.mark.slow
 def test_groups_and_chance_are_the_first_sentence(report):
     assert report.answer.startswith("m0 and m1 lead and cannot be told apart; the other four are worse.")
     summary = report.summary
@@ -99,6 +100,7 @@ def test_equal_systems_are_ties_in_files_of_the_leaderboard(tmp_path):
     assert set(report.table["set"]) == {"org-read_test"}
 
 
+@pytest.mark.slow
 def test_who_follows_wrong_references_is_found_and_no_other(tmp_path):
     report = evaluate.audit(publish(tmp_path, [0.01] * 5, rows=400, wrong=0.5, follower=2))
     assert report.summary.loc[report.summary["follows"], "system"].tolist() == ["m2"]
@@ -156,6 +158,7 @@ def test_repeats_and_speakers_count_once(tmp_path):
     assert "which count as 1 " in evaluate.audit(tmp_path).answer
 
 
+@pytest.mark.slow
 def test_reports_are_audited_in_their_language(tmp_path):
     frame = pd.DataFrame({"text": ["guten Tag"] * 2 + ["gute Nacht"], "language": "de", "one": "guten Tag"})
     study = evaluate.recognition(
@@ -184,6 +187,7 @@ def slip(name, texts):
 SAID = [" ".join(WORDS[row : row + 6]) for row in range(140)]
 
 
+@pytest.mark.slow
 def test_rows_without_names_or_with_names_of_their_own_go_together_by_their_references(tmp_path):
     write(tmp_path, "ab", SAID, slip)
     part = [*range(52), *range(53, 140)][::-1]  # without a row that is right
@@ -224,6 +228,7 @@ def test_one_system_under_two_names_makes_no_other_a_follower(tmp_path):
     assert not len(report.tables["suspects"])
 
 
+@pytest.mark.slow
 def test_the_language_is_that_of_the_texts(tmp_path):
     texts = {"ja": "今日は朝から雨が降っています", "zh": "今天早上下雨了所以在家"}
     for code, text in texts.items():
@@ -239,6 +244,7 @@ def test_the_language_is_that_of_the_texts(tmp_path):
         evaluate.audit([tmp_path / code / name for code in texts for name in "ab"])
 
 
+@pytest.mark.slow
 def test_files_of_one_folder_are_systems_and_what_is_not_read_is_said(tmp_path):
     folder = tmp_path / "talks"
     folder.mkdir()
@@ -271,6 +277,7 @@ def test_files_of_one_folder_are_systems_and_what_is_not_read_is_said(tmp_path):
     assert [note.split()[0] for note in whole.notes[:6]] == [*broken, "there"]
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_costs_its_system_and_no_set(tmp_path):
     publish(tmp_path, [0.1] * 4, rows=30, sets=("read", "said"))
     (tmp_path / "m2" / "said.csv").write_bytes(b"\xff\x00")
@@ -323,6 +330,7 @@ def test_a_malformed_line_costs_itself(tmp_path):
     assert report.notes[0].startswith(f"{path.name}, line 3: ")
 
 
+@pytest.mark.slow
 def test_the_command_saves_an_audit_that_proves_itself(tmp_path):
     publish(tmp_path, [0.1, 0.2], rows=20, sets=("read", "said"))
     page = tmp_path / "page.html"

@@ -75,6 +75,7 @@ PLANTS = {
 }
 
 
+@pytest.mark.slow
 def test_answers_to_planted_changes():
     changes = {name: make() for name, make in PLANTS.items()}
     for name in changes.keys() - {"three speakers and little"}:

@@ -69,6 +69,7 @@ def verdicts(changes):
     return dict(zip(changes.summary["group"], changes.summary["verdict"], strict=True))
 
 
+@pytest.mark.slow
 def test_what_is_worse_or_better_is_said():
     changes = made(wrong).compare(made(right))
     assert verdicts(changes) == {"v, en": "worse", "v, ja": "worse"}
@@ -86,6 +87,7 @@ def test_what_is_worse_or_better_is_said():
     assert "Holm" in many.methods().text
 
 
+@pytest.mark.slow
 def test_japanese_goes_by_how_it_sounds():
     changes = made(alike).compare(made(right))
     assert verdicts(changes)["v, ja"] == "no difference shown"
@@ -93,6 +95,7 @@ def test_japanese_goes_by_how_it_sounds():
     assert not made(wrong, count=8).compare(made(right, count=8)).worse  # four pairs: p = 0.125
 
 
+@pytest.mark.slow
 def test_rows_without_a_partner_are_told_and_not_tested():
     changes = made(wrong, count=30).compare(made(right))
     assert "6 rows are in this report alone and not compared." in "\n".join(map(str, changes.findings))
@@ -103,6 +106,7 @@ def test_rows_without_a_partner_are_told_and_not_tested():
     assert "of other rows" in "\n".join(map(str, unpaired.findings))
 
 
+@pytest.mark.slow
 def test_rows_that_fail_are_a_change_of_their_own():
     failing = made(lambda row, code: None if row < 8 else RIGHT[code])
     changes = failing.compare(made(right))
@@ -114,6 +118,7 @@ def test_rows_that_fail_are_a_change_of_their_own():
     assert not all_failed.compare(all_failed).worse
 
 
+@pytest.mark.slow
 def test_the_same_row_twice_has_partners_in_order():
     changes = made(wrong, id="same").compare(made(right, id="same"))
     assert changes.summary["n"].tolist() == [12, 12]
@@ -123,6 +128,7 @@ def test_the_same_row_twice_has_partners_in_order():
     assert repeated["p"].tolist() == pytest.approx([2**-23] * 2)
 
 
+@pytest.mark.slow
 def test_columns_of_other_names_are_those_of_the_study():
     def named(heard):
         rows = made(heard).table.rename(columns={"text": "said", "language": "code"})

@@ -24,6 +24,7 @@ def service():
         yield lab
 
 
+@pytest.mark.slow
 def test_a_service_that_worsens_is_no_difference_of_settings(service, tmp_path):
     frame = pd.DataFrame({"text": [f"{TEXT} {row}" for row in range(60)]})
     frame = frame.assign(reference=frame["text"], source_lang="en", target_lang="de")
@@ -72,6 +73,7 @@ def test_answers_of_other_days_are_counted():
     assert not describe_days(calls(0))
 
 
+@pytest.mark.slow
 def test_a_table_of_a_batch_with_its_times_is_studied(tmp_path):
     clips = [sl.AudioClip(np.full(1600, 0.01 * row, "float32"), 16_000) for row in range(1, 5)]
     frame = pd.DataFrame({"audio": clips, "text": TEXT, "language": "en"}).set_axis([0] * 4)

@@ -153,6 +153,7 @@ def test_the_command_scores_columns_and_folders(texts, tmp_path):
     assert evaluate.Report.load(out).systems == ["theirs", "week"]
 
 
+@pytest.mark.slow
 def test_rows_without_texts_or_languages_cost_themselves_alone(texts):
     rows = texts.assign(text=None, speaker=["a", "b", "c"] * 8)
     report = evaluate.recognition(None, rows, hypotheses="good")

@@ -42,6 +42,7 @@ def test_a_study_keeps_the_row_whose_segments_cannot_be_right(ears, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_a_study_tells_of_failed_rows_once_and_where_they_are(ears, tmp_path):
     Ears.failing = {2}
     with warnings.catch_warnings(record=True) as told:
@@ -53,6 +54,7 @@ def test_a_study_tells_of_failed_rows_once_and_where_they_are(ears, tmp_path):
     assert len(report.failures()) == 1
 
 
+@pytest.mark.slow
 def test_rows_that_were_not_asked_have_failed(ears, tmp_path):
     with pytest.warns(UserWarning, match="the batch stopped") as told:
         report = study_sounds(ears, tmp_path, budget=batch.Budget(calls=1))
@@ -63,6 +65,7 @@ def test_rows_that_were_not_asked_have_failed(ears, tmp_path):
     assert said[1].startswith("2 of 3 rows failed: 2 like 'not asked: ")
 
 
+@pytest.mark.slow
 def test_failed_rows_and_counts_lead_to_their_rows():
     frame = plant(8, a=right, b=right, c=spoil(0.2))
     frame.loc[:1, "c"], frame.loc[2, "b"] = None, ""

@@ -247,6 +247,7 @@ def mushra(listener, reference, middle, items=20):
     return pd.concat(parts)
 
 
+@pytest.mark.slow
 def test_mushra_listeners_are_screened_by_the_recommendation():
     fine = [mushra(f"l{n}", lambda _: 95, lambda _: 50) for n in range(8)]
     three = mushra("three", lambda item: 80 if item < 3 else 100, lambda _: 50)  # 15%, which is allowed
@@ -457,6 +458,7 @@ def clear_difference(method="mos", **more):
     return table
 
 
+@pytest.mark.slow
 def test_the_headline_is_written_out_for_people():
     shown = evaluate.listening(clear_difference(), draws=100).headline()
     heads = "system,mean opinion score,95% interval,median,answers,listeners,items,better than"
@@ -476,6 +478,7 @@ def test_the_headline_is_written_out_for_people():
     assert one.headline()["better than"].isna().all()
 
 
+@pytest.mark.slow
 def test_the_record_says_what_was_asked_and_how_it_was_judged(tmp_path):
     report = evaluate.listening([answered(), answered("bob")], KEY, draws=200, smallest=0.5)
     record = report.record
@@ -518,6 +521,7 @@ def test_the_report_draws_shows_and_saves_itself(tmp_path):
     assert len(axes.get_yticklabels()) == 8
 
 
+@pytest.mark.slow
 def test_a_page_plays_the_recordings_beside_their_scores(tmp_path):
     clips = {
         name: AudioClip(np.full(800, level, np.float32), 8_000) for name, level in (("a", 0.1), ("b", 0.2))

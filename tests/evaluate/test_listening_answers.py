@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from speechlab import evaluate
 from support.planted import check_budget
@@ -146,6 +147,7 @@ def report_of(name):
     return evaluate.listening(PLANTS[name](), draws=100)
 
 
+@pytest.mark.slow
 def test_answers_to_planted_ratings():
     for name in PLANTS:
         check_budget(report_of(name))

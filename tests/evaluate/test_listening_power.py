@@ -50,6 +50,7 @@ def simulate(scores, *, listeners, seed=0, items=ITEMS, listener_sd=0.4, item_sd
     return files
 
 
+@pytest.mark.slow
 def test_the_report_says_that_nobody_listened():
     report = evaluate.listening(simulate({"good": 3.6, "bad": 2.4}, listeners=20), key_of())
     assert not report.tables["listeners"]["checks_failed"].any()

@@ -42,6 +42,7 @@ def report():
     return priced()
 
 
+@pytest.mark.slow
 def test_a_cheaper_system_that_is_no_worse_is_advised(report):
     assert report.conclusion.text == "Take cheap."
     assert (
@@ -81,10 +82,12 @@ def test_the_front_has_what_no_other_system_dominates():
         assert [len(mark.get_facecolor()) > 0 for mark in marks] == front
 
 
+@pytest.mark.slow
 def test_a_report_with_prices_proves_itself(report, tmp_path):
     assert evaluate.verify(report.save(tmp_path / "report")).answer.endswith("all equal.")
 
 
+@pytest.mark.slow
 def test_what_is_worse_or_too_few_or_failed_is_not_no_worse():
     worse = priced(cheap=0.11)
     assert "at most" not in worse.answer
@@ -98,6 +101,7 @@ def test_what_is_worse_or_too_few_or_failed_is_not_no_worse():
     assert failed.summary.set_index("system")["cost"]["cheap"] == pytest.approx(0.3 * 39 * 6 / 3600)
 
 
+@pytest.mark.slow
 def test_the_test_is_corrected_with_those_of_differences():
     frame = plant(60, **dict.fromkeys("abc", spoil(0.05))).assign(duration_s=6.0)
     prices = {name: Price(per_hour=price) for name, price in zip("abc", (3, 2, 1), strict=True)}
@@ -127,6 +131,7 @@ def test_wrong_prices_are_refused(prices):
         priced(2, prices=prices)
 
 
+@pytest.mark.slow
 def test_prices_may_be_written_as_json(report):
     plain = json.loads(json.dumps(report.record["asked"]["arguments"]["prices"]))
     assert plain == {
@@ -136,6 +141,7 @@ def test_prices_may_be_written_as_json(report):
     assert priced(prices=plain).answer == report.answer
 
 
+@pytest.mark.slow
 def test_the_command_reads_prices_from_a_file(report, tmp_path):
     plant(120, dear=spoil(0.05), cheap=spoil(0.05)).assign(duration_s=6.0).to_csv(tmp_path / "rows.csv")
     (tmp_path / "prices.json").write_text(json.dumps(report.record["settings"]["prices"]))
@@ -160,6 +166,7 @@ def test_the_command_reads_prices_from_a_file(report, tmp_path):
     assert "cannot be read as JSON" in f"{torn.output}{torn.exception}"
 
 
+@pytest.mark.slow
 def test_translations_cost_by_the_characters_of_their_texts(tmp_path):
     frame = pd.DataFrame(
         {"text": ["guten Tag", "gute Nacht", "ja"], "reference": ["good day", "good night", "yes"]}
@@ -188,6 +195,7 @@ def translate(count=40, cheap=0.05, **options):
     return evaluate.translation(None, options.pop("change", lambda rows: rows)(frame), **options)
 
 
+@pytest.mark.slow
 def test_a_cheaper_translator_that_is_no_worse_is_advised(tmp_path):
     report = translate()
     assert report.answer == (
@@ -202,6 +210,7 @@ def test_a_cheaper_translator_that_is_no_worse_is_advised(tmp_path):
     assert evaluate.verify(report.save(tmp_path / "page.html")).answer.endswith("all equal.")
 
 
+@pytest.mark.slow
 def test_a_translator_is_not_called_no_worse_without_evidence():
     worse = translate(cheap=0.3)
     assert worse.conclusion.text == "Take dear."
@@ -225,6 +234,7 @@ def test_a_translator_is_not_called_no_worse_without_evidence():
         assert "at most" not in report.conclusion.text
 
 
+@pytest.mark.slow
 def test_a_cheaper_translator_that_loses_terms_is_not_advised():
     terms = {f"Satz {row}": f"{row + 100}" for row in range(40)}
     drop = lambda rows: rows.assign(cheap=rows["cheap"].str.replace(r" \S+$", "", regex=True))  # noqa: E731
@@ -251,6 +261,7 @@ def speakers():
         yield {"dear": dear, "cheap": cheap}, frame, {"prices": prices, "progress": False}
 
 
+@pytest.mark.slow
 def test_a_voice_of_a_cheaper_service_that_is_no_worse_is_advised(speakers, tmp_path):
     labs, frame, how = speakers
     report = evaluate.voices(labs, frame, margin=20, speed=0, dnsmos=0, store=str(tmp_path / "store"), **how)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 
 from speechlab.evaluate import recognition
 
 
+@pytest.mark.slow
 def test_each_language_ranks_by_its_own_errors():
     rows = pd.DataFrame(
         {

@@ -58,6 +58,7 @@ def labs():
         yield voice, ear, spoken
 
 
+@pytest.mark.slow
 def test_misread_words_are_found_and_get_a_spelling_that_was_confirmed(labs, tmp_path):
     voice, ear, spoken = labs
     frame = pd.DataFrame({"text": list(TEXTS), "language": list(TEXTS.values())})
@@ -79,6 +80,7 @@ def test_misread_words_are_found_and_get_a_spelling_that_was_confirmed(labs, tmp
     assert loaded.lexicon == report.lexicon
 
 
+@pytest.mark.slow
 def test_what_cannot_be_confirmed_goes_to_a_person(labs, tmp_path):
     voice, ear, _ = labs
     frame = pd.DataFrame({"text": ["昨日は鬼滅を見ました。"]})

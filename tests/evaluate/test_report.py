@@ -88,6 +88,7 @@ def test_a_page_makes_no_widget(tmp_path):
     table.close()
 
 
+@pytest.mark.slow
 def test_plain_rows_have_previews_in_the_one_codec_of_pages(tmp_path):
     report = made(tmp_path, rows=4)
     shown = report._repr_html_()
@@ -113,6 +114,7 @@ def test_a_page_holds_everything(report, tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.slow
 def test_methods_say_how_intervals_were_made(report, tmp_path):
     words = "upper ends of rates are those of a Bayesian bootstrap"
     assert words in report.methods().text
@@ -302,6 +304,7 @@ def test_what_is_no_report_or_cannot_be_written_says_so(small, tmp_path):
         sets.save(tmp_path / "odd")
 
 
+@pytest.mark.slow
 def test_methods_name_what_was_used_and_nothing_else(report, tmp_path):
     text, sources = report.methods()
     assert "Japanese was counted by characters, normalized by ja-" in text
@@ -330,6 +333,7 @@ def test_tables_for_papers_hold_text_as_text(report, tmp_path):
     assert latex.count(r"\\") == 1 + len(report.summary)
 
 
+@pytest.mark.slow
 def test_latex_takes_no_sign_of_a_text_for_its_own(tmp_path):
     names = {
         "[1] pt": "{}[1] pt &",  # behind the end of a row it would be a length
@@ -342,6 +346,7 @@ def test_latex_takes_no_sign_of_a_text_for_its_own(tmp_path):
         assert any(line.startswith(written) for line in lines), (name, lines)
 
 
+@pytest.mark.slow
 def test_markdown_shows_names_as_they_are(tmp_path):
     markdown_it = pytest.importorskip("markdown_it")  # which comes with rich
     names = ["a|b", "1. x", "- x", "**x**", "[x](http://y)", "<b>&amp;", "\\|", "# 日本 😀"]

@@ -85,6 +85,7 @@ def test_mlflow_gets_metrics_and_files(report, tmp_path, monkeypatch):
     assert files >= FILES
 
 
+@pytest.mark.slow
 def test_what_is_no_run_is_refused(report):
     for wrong in (None, "wandb", report):
         with pytest.raises(InvalidRequestError, match="must be a run of MLflow, W&B or Trackio"):

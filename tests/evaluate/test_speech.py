@@ -96,6 +96,7 @@ def test_japanese_is_ranked_by_readings():
     assert len(several.legends[0].get_texts()) == 3
 
 
+@pytest.mark.slow
 def test_intervals_are_given_where_their_coverage_is_sound():
     pairs = [("a b c", "a b x"), ("d e f", "d e f")] * 10
     for rows, more in ((2, 18), (19, 1), (20, 0)):
@@ -235,6 +236,7 @@ def test_the_rule_of_loops():
         assert loops(heard, said) is yes, heard
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="ab cd。、今日は-'", max_size=40))
 def test_no_text_loops_beside_itself(text):
     assert not loops(text, text)

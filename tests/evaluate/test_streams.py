@@ -123,6 +123,7 @@ def test_several_streams_are_ranked_and_a_slower_one_is_told(rows, clock, tmp_pa
     )  # clips of several systems
 
 
+@pytest.mark.slow
 def test_a_stream_that_fails_or_says_nothing_is_counted(rows, clock, tmp_path):
     silent = rows.assign(
         audio=[*rows["audio"][:-2], sl.AudioClip(np.zeros(800), RATE), rows["audio"].iloc[-1]]
@@ -145,6 +146,7 @@ def test_a_stream_that_fails_or_says_nothing_is_counted(rows, clock, tmp_path):
     assert found["unstable_partial_word_ratio"] == 0
 
 
+@pytest.mark.slow
 def test_without_a_pace_and_in_japanese(clock, tmp_path):
     rows = pd.DataFrame({"text": ["三時に会議"], "language": "ja", "audio": [clip(1)]})
 

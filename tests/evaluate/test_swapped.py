@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
+import pytest
 
 from evaluate.test_listening_answers import plant as plant_ratings
 from evaluate.test_listening_answers import rate
@@ -38,6 +39,7 @@ def check_mirrored(one, other):
     pd.testing.assert_frame_equal(*tables, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_in_translation_and_recognition():
     outputs = {"a": spoil(0.1), "b": spoil(0.3)}
     texts, rows = (make(12, **outputs) for make in (plant_translations, plant))
@@ -50,6 +52,7 @@ def test_in_translation_and_recognition():
         check_mirrored(first.differences, second.differences)
 
 
+@pytest.mark.slow
 def test_in_changes_and_the_functions_behind():
     rows = plant(30, a=spoil(0.1), b=spoil(0.16))
     one, other = (

@@ -46,6 +46,7 @@ def slips(share, seed):
     ]
 
 
+@pytest.mark.slow
 def test_who_errs_often_is_no_follower_where_slips_coincide(tmp_path):
     references = slips(0.05, 1)
     rates = {"first": 0.02, "second": 0.03, "third": 0.06, "fourth": 0.1, "tiny": 0.3}

@@ -106,12 +106,14 @@ def report_of(name):
     return PLANTS[name]()
 
 
+@pytest.mark.slow
 def test_answers_to_planted_translations():
     for name in PLANTS:
         check_budget(report_of(name))
     check_texts(TEXTS, "translation", {name: describe_report(report_of(name)) for name in PLANTS})
 
 
+@pytest.mark.slow
 def test_verdicts_on_planted_translations():
     report, swapped = report_of("no difference shown"), of_two("b", "a")
     assert swapped.conclusion.text == report.conclusion.text

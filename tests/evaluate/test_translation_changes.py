@@ -67,6 +67,7 @@ def verdicts(changes):
     return dict(zip(changes.summary["group"], changes.summary["verdict"], strict=True))
 
 
+@pytest.mark.slow
 def test_a_direction_that_became_worse_is_said():
     changes = made(worse_into_english).compare(made(good))
     assert verdicts(changes) == {"ja → en": "worse", "en → ja": "no difference shown"}
@@ -104,6 +105,7 @@ def test_from_twenty_pairs_on_the_difference_has_an_interval():
     assert "Bisani" not in said
 
 
+@pytest.mark.slow
 def test_the_two_sides_are_called_by_the_names_given():
     changes = made(worse_into_english).compare(made(good), names=("ours", "theirs"))
     assert changes.title == "theirs against ours: Nightly"
@@ -122,6 +124,7 @@ def test_the_two_sides_are_called_by_the_names_given():
             made(good).compare(made(good), names=wrong)
 
 
+@pytest.mark.slow
 def test_reports_that_cannot_be_compared_are_refused():
     several, one = made(good, system=["ours", "theirs"] * 12), made(good)
     told = "has the systems 'ours', 'theirs', the other one a single"

@@ -109,6 +109,7 @@ def test_few_texts_and_one_text_many_times_show_no_difference():
         assert set(compare_systems(pd.concat(parts), NAMES)["verdict"]) == {"no difference shown"}
 
 
+@pytest.mark.slow
 def test_texts_that_one_setting_lacks_are_left_out():
     full = [right(row) for row in range(24)]
     parts = rows(full, "plain"), rows([None] * 2 + full[2:], "b")

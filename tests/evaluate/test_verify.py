@@ -50,6 +50,7 @@ def faulty(tmp_path_factory):
     return report_of(tmp_path_factory.mktemp("faulty"), sentences(wrong=(3, 11, 17)))
 
 
+@pytest.mark.slow
 def test_every_number_follows_from_the_rows(saved):
     for name in ("report", "page.html"):
         verified = evaluate.verify(saved / name)
@@ -109,6 +110,7 @@ def test_a_page_without_rows_or_with_damaged_ones_is_told(saved, tmp_path):
         evaluate.verify(tmp_path / "nothing.html")
 
 
+@pytest.mark.slow
 def test_verify_notes_another_version(tmp_path, monkeypatch):
     place = evaluate.recognition(None, sentences(4), hypotheses="one").save(tmp_path / "page.html")
     rate = summary.build_charted_rate_column
@@ -121,6 +123,7 @@ def test_verify_notes_another_version(tmp_path, monkeypatch):
     assert proof.notes[0].endswith("; this is 99.0, whose rules may differ.")
 
 
+@pytest.mark.slow
 def test_a_page_holds_dates_and_counts_no_missing_text(tmp_path):
     rows = sentences(4).assign(day=pd.Timestamp("2026-11-26"))
     rows["text"] = [*rows["text"][:2], None, float("nan")]

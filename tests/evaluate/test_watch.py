@@ -46,6 +46,7 @@ def test_a_change_that_was_planted_is_found_in_its_series_alone(doubled):
     assert not evaluate.watch(doubled[:4]).summary["changed"].any()
 
 
+@pytest.mark.slow
 def test_alarms_wait_for_the_evidence_of_all_series_together(doubled):
     watch = evaluate.watch(doubled[:3])
     assert watch.summary["needed"].tolist() == [len(watch.summary) / 0.05] * 3
@@ -55,6 +56,7 @@ def test_alarms_wait_for_the_evidence_of_all_series_together(doubled):
     assert "Ville" in watch.methods().text
 
 
+@pytest.mark.slow
 def test_rows_of_the_first_and_newest_run_stand_together(doubled):
     rows = evaluate.watch(doubled).table
     assert rows["run"].tolist() == ["first", "newest"] * 60

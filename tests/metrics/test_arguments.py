@@ -247,6 +247,7 @@ def test_every_public_function_is_tested_here():
     assert {name for name in text.__all__ if name[0].islower()} <= named
 
 
+@pytest.mark.slow
 def test_wrong_arguments_are_refused_by_name():
     """Values that are valid are taken, such as no language, or one text for a list of one; the others are not."""
     taken, expected = {}, {}

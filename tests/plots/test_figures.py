@@ -77,6 +77,7 @@ def rows_of(axes):
     return dict(zip(names, [text.get_text() for text in axes.texts], strict=True))
 
 
+@pytest.mark.slow
 def test_units_have_panels_and_groups_have_rows(drawn, summary):
     characters, words = drawn["rates"].axes
     assert (characters.get_xlabel(), words.get_xlabel()) == ("character error rate", "word error rate")
@@ -339,6 +340,7 @@ def test_names_of_lines_stay_in_the_figure(rows):
     assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
 
 
+@pytest.mark.slow
 def test_hostile_names_stand_in_the_figure_as_they_are(recwarn):
     names = ["$\\frac{1}{0}$ _x_\t\n<b>", LONG[2], LONG[0]]
     errors = pd.DataFrame({"unit": "word", "operation": "substitution", "reference": names, "count": 3})

@@ -246,6 +246,7 @@ def test_a_strangers_manifest_sets_no_login(server):
         assert resolve(["hf://datasets/me/private/a.wav"], "hf://datasets/eve/set") == [None]
 
 
+@pytest.mark.slow
 def test_credentials_are_in_no_file_and_no_error(server, tmp_path):
     table = datasets.read(f"http://ada:pa55word@{server}/closed/list.csv")
     assert table["audio"].tolist() == [f"http://{server}/closed/a%20b.wav"]

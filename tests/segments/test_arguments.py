@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from speechlab import segments
 from speechlab.audio import AudioClip, concatenate, decode
@@ -82,6 +83,7 @@ ACCEPTED_BY = {
 }
 
 
+@pytest.mark.slow
 def test_wrong_arguments_are_refused_by_name(tmp_path):
     taken, expected = {}, {}
     for name, (function, good) in functions(tmp_path).items():

@@ -87,6 +87,7 @@ def test_gaps_without_an_extent_lie_between_segments():
         assert (to_grid(silences, file) == (between & (to_grid(rows, file) == 0))).all(), file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tenths", [0, 1, 4])
 def test_merge_and_split(tenths):
     gap, table = tenths / 10, make_table(tenths)
@@ -150,6 +151,7 @@ def test_subtract():
     assert left["row"].is_monotonic_increasing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edges", ["cut", "keep", "drop"])
 def test_crop(edges):
     table = make_table(6)

@@ -38,6 +38,7 @@ def make_talks(seed):
     return [make_turns(generator, LENGTHS, side) for side in names]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("collar", "overlap"), [(0.0, True), (0.25, True), (0.25, False), (0.0, False)])
 def test_pyannote_agrees(collar, overlap):
     core = pytest.importorskip("pyannote.core")
@@ -91,6 +92,7 @@ def list_moments(table, file):
     return held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlap", [True, False])
 def test_moments_are_counted_under_the_best_of_all_assignments(overlap):
     reference, hypothesis = make_speech(1, "xyz"), make_speech(2, "123")
@@ -112,6 +114,7 @@ def test_moments_are_counted_under_the_best_of_all_assignments(overlap):
     assert [getattr(score, name) for name in TIMES] == pytest.approx(score.files[TIMES].sum().tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("collar", "overlap"), [(0.0, True), (0.1, False), (0.25, True)])
 def test_names_and_order_do_not_matter_and_files_add_up(collar, overlap):
     reference, hypothesis = make_speech(3, "xyz"), make_speech(4, "123")

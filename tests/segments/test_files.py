@@ -148,6 +148,7 @@ NASTY = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(KNOWN.index) - {"rttm", "uem", "ssa", "nemo"}))
 def test_no_text_or_name_is_changed_in_silence(name, tmp_path):
     path = tmp_path / f"talk{find_suffix(name)}"
@@ -215,6 +216,7 @@ def test_tiers_of_one_name_are_told_apart(tmp_path):
     assert segments.read(path)["speaker"].tolist() == ["ann", "ann_2"]
 
 
+@pytest.mark.slow
 def test_pieces_make_the_file_that_the_whole_makes(tmp_path):
     for name, packed in itertools.product(KNOWN.index, ["", ".gz"]):
         many = KNOWN["recordings"][name] == "many"
@@ -344,6 +346,7 @@ def test_cues_whose_names_look_like_comments(tmp_path):
     assert segments.read(path)["text"].tolist() == ["said", "said"]
 
 
+@pytest.mark.slow
 def test_damaged_files_are_read_or_refused(tmp_path):
     """Whatever was done to a file: a segment frame, or an error of ours."""
     row = {"file": "a", "channel": "1", "confidence": 0.5}

@@ -83,6 +83,7 @@ def test_defaults_are_the_contract_s():
         assert parameters[name].default == RecognitionRequest.model_fields[name].default
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)  # of half a second; it is a minute where each merge moves all that follows
 def test_merging_takes_time_as_there_are_segments():
     count = 300_000

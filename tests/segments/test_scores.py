@@ -13,6 +13,7 @@ from support.segment_tables import list_lines, make_table
 LENGTHS = {f"ü {number}.wav": 6.0 + number % 5 / 2 for number in range(40)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("collar", [0.0, 0.05, 0.25, 0.5])
 def test_pyannote_agrees(collar):
     pyannote_core = pytest.importorskip("pyannote.core")
@@ -47,6 +48,7 @@ def test_pyannote_agrees(collar):
         assert ours == pytest.approx(theirs, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("whole", [False, True])
 def test_detection_counts_moments(whole):
     reference, hypothesis = make_table(3), make_table(4)
@@ -86,6 +88,7 @@ def count_matches(left, right, collar):
     return sum(place(i, set()) for i in range(len(left)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tenths", [0, 1, 3])
 def test_boundaries_match_as_many_as_can(tenths):
     tables = [make_table([tenths, side], recordings=60) for side in (0, 1)]

@@ -182,6 +182,7 @@ def test_any_setting_as_an_argument():
         load_config(None, parse_settings(["queue_limit=many"]), {})
 
 
+@pytest.mark.slow
 def test_which_engines_are_on(tmp_path):
     (tmp_path / "m.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 0))
     names = [engine.name for engine in list_served_engines(ServiceConfig())]

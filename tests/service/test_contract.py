@@ -26,6 +26,7 @@ def options(tmp_path_factory):
         yield KeyedService(service.base_url, KeyStore(database), voice_uuid("quick", "tone")).options()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("area", AREAS)
 def test_service_keeps_the_contract(options, area):
     report = run(options, [check for check in list_checks() if check.area == area])

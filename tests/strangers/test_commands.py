@@ -85,6 +85,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refuses", [False, True], ids=["answers", "refuses"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_a_command_prints_is_text(command, refuses, hostile, tmp_path, monkeypatch):

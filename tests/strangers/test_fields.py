@@ -150,6 +150,7 @@ def plain():
     return build_report([f"ten cats and {number} dogs" for number in range(24)])
 
 
+@pytest.mark.slow
 def test_a_page_has_no_element_of_a_field(report, saved, plain):
     page = Page((saved / "report.html").read_text("utf-8"))
     assert not page.active
@@ -251,6 +252,7 @@ def find_wrong_rows(name, path, column, fields):
     return [] if len(starts) == written.rows and set(starts) <= allowed else [(fields, column, starts)]
 
 
+@pytest.mark.slow
 def test_a_field_is_no_segment_of_a_file(tmp_path):
     for name, suffix in FORMATS:
         columns = {"text", "speaker", "file"} & set(

@@ -33,6 +33,7 @@ from support.memory import grown_mib
 DIGEST = "0" * 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "unit"), [("a.srt.gz", b"0"), ("a.csv.gz", b"\n"), ("a.jsonl.gz", b",")])
 def test_packed_texts_have_a_limit(tmp_path, unit, name):
     path = tmp_path / name
@@ -53,6 +54,7 @@ def test_a_table_has_a_limited_number_of_columns(tmp_path):
 CUE = b"1\n00:00:00,000 --> 00:00:01,000\nx\n"
 
 
+@pytest.mark.slow
 def test_a_packed_text_has_a_limited_number_of_lines(tmp_path):
     for name, line in (("a.jsonl.gz", b"{}\n"), ("a.csv.gz", b"a,b\n"), ("a.srt.gz", CUE), ("a.vtt.gz", CUE)):
         (tmp_path / name).write_bytes(gzip.compress(line * (12_000_000 // len(line))))
@@ -94,6 +96,7 @@ def test_names_in_a_tar_have_a_limit(tmp_path):
         assert grown() < 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rows", "texts", "columns"])
 def test_tables_of_parquet_have_a_limit(tmp_path, kind):
     if kind == "rows":
@@ -129,6 +132,7 @@ def silence(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["known.flac", "unknown.flac", "chained.ogg"])
 def test_silence_does_not_fill_the_memory(silence, name):
     for read in (AudioClip.from_file, lambda path: FileSegment(path, 1).samples):

@@ -48,6 +48,7 @@ def measure(clip, **_):
     return f"{clip.duration_s}"
 
 
+@pytest.mark.slow
 def test_what_is_no_recording_costs_its_own_row(odd, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

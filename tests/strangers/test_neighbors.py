@@ -40,6 +40,7 @@ def test_a_worker_imports_nothing_from_the_working_folder(hostile_folder):
     assert not (hostile_folder / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_program_imports_nothing_from_the_working_folder(hostile_folder):
     for program in ("speechlab", "speechlab.service"):
         command = [sys.executable, "-m", program, *(["engines"] if program == "speechlab" else []), "--help"]

@@ -64,6 +64,7 @@ def every_byte_of(folder):
     return b"".join(file.read_bytes() for file in folder.rglob("*") if file.is_file())
 
 
+@pytest.mark.slow
 def test_a_report_copies_recordings_alone(tmp_path, private):
     key, sound = private / "id_rsa", private / "private.wav"
     (private / "key.wav").write_text(SECRET)
@@ -80,6 +81,7 @@ def test_a_report_copies_recordings_alone(tmp_path, private):
     assert copies == ["001-private.wav"]
 
 
+@pytest.mark.slow
 def test_a_report_names_no_tables_elsewhere(saved):
     for name in ("../../victim/notes", "/tmp/notes", "a/b", "results", "", "nul\0", 3):
         change_record(saved, lambda record, name=name: record["tables"].append(name))
@@ -185,6 +187,7 @@ def test_a_figure_is_one_of_ours_and_reads_no_file(saved):
         (saved / "record.json").write_bytes(whole)
 
 
+@pytest.mark.slow
 def test_hashes_of_files_elsewhere_are_not_told(saved, private):
     change_record(saved, lambda record: record["sha256"].update({str(private / "id_rsa"): "0" * 64}))
     proof = evaluate.verify(saved)
@@ -238,6 +241,7 @@ def write_sealed(page, text):
     page.write_text(re.sub(r'(?<="seal":")\w{64}', find_and_compute_seal(text)[1], text, count=1), "utf-8")
 
 
+@pytest.mark.slow
 def test_a_forged_page_is_found_though_its_hash_fits(tmp_path, saved):
     text = (saved / "report.html").read_text("utf-8")
     page = tmp_path / "page.html"
@@ -251,6 +255,7 @@ def test_a_forged_page_is_found_though_its_hash_fits(tmp_path, saved):
     assert evaluate.verify(page)
 
 
+@pytest.mark.slow
 def test_a_forged_figure_is_found_though_its_hash_fits(tmp_path):
     said = [f"{letter} cats" for letter in "abcdefghijklmnopqrst"]
     misheard = [text.replace("cats", "hats") for text in said]
@@ -273,6 +278,7 @@ def test_a_forged_figure_is_found_though_its_hash_fits(tmp_path):
     assert evaluate.verify(page).unequal["place"].tolist() == [f"page, figure {title}"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dictionary", [1 << 20, 1 << 29])
 def test_a_page_unpacks_to_a_limited_size(tmp_path, saved, dictionary):
     packer = lzma.LZMACompressor(filters=[{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 1 << 20}])

@@ -6,6 +6,7 @@ import re
 import time
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def find_slow(function):
     return slow
 
 
+@pytest.mark.slow
 def test_normalizers_are_linear():
     for name in ("basic", "en", "ja", "zh"):
         rules = text.normalizer(name)
@@ -52,6 +54,7 @@ def test_normalizers_are_linear():
         assert not find_slow(rules)
 
 
+@pytest.mark.slow
 def test_other_functions_are_linear():
     for function in (
         text.words,

@@ -305,6 +305,7 @@ def exchange(service, data):
             return b""
 
 
+@pytest.mark.slow
 def test_an_attack_by_http_is_held(service):
     for name, data, allowed in ATTACKS:
         reply = exchange(service, data)

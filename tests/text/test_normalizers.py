@@ -70,6 +70,7 @@ def test_sums_in_different_currencies_stay_different():
         assert len({normalizer(name)(text) for text in sums}) == len(sums), name
 
 
+@pytest.mark.slow
 @given(text=ANY_TEXT, name=st.sampled_from(NORMALIZERS))
 @settings(max_examples=400)
 def test_any_text_is_accepted(name, text):

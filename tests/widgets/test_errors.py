@@ -40,6 +40,7 @@ def kinds(table):
     return {column["name"]: column["kind"] for column in table.columns}
 
 
+@pytest.mark.slow
 def test_worst_rows_stand_first_and_unscored_ones_last(small):
     table = ErrorBrowser(small)
     assert repr(table) == "ErrorBrowser(5 rows, 0 marked)"
@@ -122,6 +123,7 @@ def test_of_two_systems_with_other_sounds_the_first_is_heard(small, large, audio
     assert kinds(table)["audio_b"] == "category"
 
 
+@pytest.mark.slow
 def test_reports_of_studies_show_their_errors(small, large):
     facts = {"voice_name": "v", "gender": "f", "duration_s": 1.0, "tts_rtf": 0.1, "asr_rtf": 0.1}
     one, other = (

@@ -71,6 +71,7 @@ def test_what_fails_at_a_take_is_seen_and_the_take_is_kept():
     assert end(recorder, 1) == [({"ask": 7, "missing": False},)]  # the browser asks again
 
 
+@pytest.mark.slow
 def test_of_a_long_take_a_preview_is_played_and_called_one(monkeypatch):
     monkeypatch.setattr("speechlab.widgets._recorder.recorder._MAX_SENT_BYTES", 1_000_000)
     recorder = Recorder(max_s=300)

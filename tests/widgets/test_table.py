@@ -210,6 +210,7 @@ def test_a_number_is_shown_whole_and_once():
         assert "".join(signs[kind] + text for kind, text, _ in pieces) == shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["ja", "zh", "en", "de"])
 def test_pieces_of_any_text_give_back_the_hypothesis(language):
     chance = random.Random(language)
@@ -422,6 +423,7 @@ def test_too_many_rows_for_a_page_are_refused(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_of_too_many_marks_the_first_stay(tmp_path):
     frame = pd.DataFrame({"audio": [None] * 60_000})
     table = AudioTable(frame.assign(mark=True, note=["the first note", *[None] * 59_999]))

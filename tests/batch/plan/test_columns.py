@@ -34,6 +34,7 @@ BY_ROW = [
 ]
 
 
+@pytest.mark.slow
 def test_each_parameter_may_be_a_column_with_empty_cells(plans):
     for operation, change in BY_ROW:
         name, value = next(iter(change.items()))

@@ -120,6 +120,7 @@ def test_an_executor_that_is_closed(cluster, reverser, store):
         batch.translate(pd.DataFrame({"text": ["a"]}), reverser, **quiet(store, executor=closed))
 
 
+@pytest.mark.slow
 def test_the_page_runs(cluster, translator, monkeypatch, tmp_path):
     page = Path(__file__).parents[3] / "docs" / "cluster.md"
     (code,) = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
@@ -272,6 +273,7 @@ def test_a_frame_of_dask_gives_one(cluster, translator, reverser, store):
     assert set(translator.calls.values()) == {1}
 
 
+@pytest.mark.slow
 def test_a_study_runs_on_a_cluster(cluster, translator, reverser, store):
     frame = texts(20).assign(
         reference=[text[::-1] for text in texts(20)["text"]], source_lang="en", target_lang="ja"

@@ -105,6 +105,7 @@ def expect(name, arguments):
     return {argument: ACCEPTED_BY.get((name, argument), ACCEPTED.get(argument, "")) for argument in arguments}
 
 
+@pytest.mark.slow
 def test_wrong_arguments_of_calls_are_refused_by_name(answering, lab, wav):
     # What answers here is no realtime service: a call that was accepted ends with its reply to the handshake.
     def configure(**arguments):
@@ -140,6 +141,7 @@ def test_wrong_arguments_of_calls_are_refused_by_name(answering, lab, wav):
         assert voices.get(value) is None
 
 
+@pytest.mark.slow
 def test_wrong_options_are_refused_by_name(answering, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 

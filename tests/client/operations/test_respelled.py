@@ -78,6 +78,7 @@ def test_the_key_is_that_of_the_text_that_is_sent(mine, spoken, tmp_path):
         replay.synthesize("鬼滅だ", voice="mei", format="flac", respell=LEXICON)
 
 
+@pytest.mark.slow
 def test_a_study_scores_the_text_as_it_is(mine, spoken, tmp_path):
     frame = pd.DataFrame({"text": ["この鬼滅は"], "language": ["ja"]})
     report = evaluate.round_trip(mine, frame, "mei", respell=LEXICON, store=tmp_path, progress=False)

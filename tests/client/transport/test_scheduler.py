@@ -118,6 +118,7 @@ def test_a_service_that_is_gone_for_good_is_given_up():
         assert patient.took_s < 10
 
 
+@pytest.mark.slow
 def test_failures_at_random_lose_nothing():
     for status in (0, 502):
         service = SimulatedService(at_random(0.25, status), latency_s=0.05)

@@ -265,6 +265,7 @@ def test_a_refusal_before_the_next_piece_is_not_lost(refusing, http, wire, wav, 
     assert len(came) == 1
 
 
+@pytest.mark.slow
 def test_an_upload_that_breaks_is_repeated_once(refusing, wire, wav):
     address, answers, came = refusing
     answers.append(b"")

@@ -42,6 +42,7 @@ def mixed(language, rows=200, seed=7):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", BASES)
 def test_no_column_contradicts_another(language):
     for package in ("pyopenjtalk", "pypinyin", "opencc"):

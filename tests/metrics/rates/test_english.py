@@ -108,6 +108,7 @@ def test_two_languages_keep_their_tolerant_rates_apart():
     assert rates.isna().sum().sum() == 2
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(20)
 def test_long_texts_take_no_more_than_their_length():
     for piece in [

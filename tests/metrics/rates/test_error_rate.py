@@ -92,6 +92,7 @@ def corrupt(words, rate, random_):
     return heard
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["word", "char"])
 def test_jiwer_agrees_on_corpora_and_on_long_texts(unit):
     random_ = random.Random(7)

@@ -66,6 +66,7 @@ def test_known_counts():
         assert compute([reference], [hypothesis], language).loc[kind, COUNTS].tolist() == counts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", PIECES)
 def test_counts_add_up_and_shares_follow_from_them(language):
     one, other = make_texts(language, 1), make_texts(language, 2)

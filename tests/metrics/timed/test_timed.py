@@ -194,6 +194,7 @@ def test_invalid_arguments_are_refused():
         timed_error_rate(table, table, language="ja")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_speaker", [False, True])
 def test_counts_by_segment_add_up(by_speaker):
     chance = random.Random(3)

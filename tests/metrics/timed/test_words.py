@@ -142,6 +142,7 @@ def test_what_is_refused():
 CERTAIN = st.tuples(st.booleans(), st.integers(0, 20).map(lambda value: value / 20))
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.lists(CERTAIN, min_size=1, max_size=30), st.integers(1, 12), st.randoms())
 def test_calibration_by_its_definitions(rows, bins, random):

@@ -421,6 +421,7 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
     assert "revoked" in command("keys", "list")[0]
 
 
+@pytest.mark.slow
 def test_the_command_refuses_what_cannot_be(command):
     with pytest.raises(InvalidRequestError, match=r"requests_per_minute is -3, and must be 0"):
         command("keys", "limit", "all", "requests_per_minute=-3")

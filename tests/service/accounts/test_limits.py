@@ -102,6 +102,7 @@ def test_a_failing_limiter_is_a_503_over_http(stage, error_body, monkeypatch):
         assert service.translator.jobs == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["key_limit", "service_limit"])
 def test_s16_s86_limit_one_two_calls(stage, error_body, tmp_path, where):
     from speechlab.audio import encode
@@ -126,6 +127,7 @@ def test_s16_s86_limit_one_two_calls(stage, error_body, tmp_path, where):
             assert client.request("GET", "/tts/voices").status == 200
 
 
+@pytest.mark.slow
 def test_s16_keys_do_not_take_from_each_other(stage, tmp_path):
     settings = {"data_dir": tmp_path, "key_requests_per_minute": 2}
     with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:

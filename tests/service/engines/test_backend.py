@@ -55,6 +55,7 @@ def test_a_second_service_hears_for_the_first(pair):
     assert (options.language, options.hotwords) == ("ja", ("駅",))
 
 
+@pytest.mark.slow
 def test_segments_and_the_legacy_shape_go_through(pair):
     front, back = pair
     reply = front.http.recognize(WAV, vad="segments", min_silence_gap=7)

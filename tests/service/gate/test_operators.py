@@ -51,6 +51,7 @@ def test_probes_need_no_key_and_are_told_yes_or_no(watched, stage, error_body):
         assert reply.headers["retry-after"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, KEY])
 def test_paths_are_in_no_metrics_and_no_log(watched, caplog, key):
     caplog.set_level("DEBUG", logger="speechlab")

@@ -39,6 +39,7 @@ def test_s42_s43_each_format_has_all_of_the_sound(live, hibari):
                 assert reply.body[4:8] == reply.body[40:44] == b"\xff\xff\xff\xff"
 
 
+@pytest.mark.slow
 def test_s36_each_advertised_rate_is_real(staged):
     fields = {"voice_id": staged.voice("plain"), "text": "One."}
     for rate in (8_000, 16_000, 22_050, 24_000, 44_100, 48_000):
