@@ -64,7 +64,8 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
         # As often as others would have them that are as good where a single other one slips.
         better = min(1.0, float(odds[own] / np.delete(odds, own).mean()))
         expected = usual / (usual + better * (1 - usual))
-        low, high = compute_share_interval(hits, counts, 1 - _LEVEL / len(names))
+        # Only the lower end decides: each end has the whole level, divided among the systems.
+        low, high = compute_share_interval(hits, counts, 1 - 2 * _LEVEL / len(names))
         is_follower = count >= _MIN_PLACES and low > max(_TIMES * max(expected, chances[own]), _LEAST)
         share = float(hits.sum()) / count if count else np.nan
         ends = {"followed_low": low, "followed_high": high, "usual": usual, "chance": chances[own]}
