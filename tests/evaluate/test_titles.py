@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -18,17 +19,23 @@ def test_choice_conclusion_of_languages():
         return Advice(name, Lead("take", (name,), remarks, is_provisional=bool(remarks)), ("figures",))
 
     open_lead = Lead(remarks=("a is ahead of b, not yet for sure",), is_undecided=True)
+    few_lead = replace(open_lead, few="3 texts, and 20 are needed")
     sure, later = take("a"), take("a", "b may be as good", "c is worse")
     titles = {
-        "Take a for German, for now also for French.": {"German": sure, "French": later},
-        "Take a for German and for now d for French.": {
+        "Take a for German, perhaps also for French.": {"German": sure, "French": later},
+        "Take a for German and perhaps d for French.": {
             "German": sure,
             "French": take("d", "b may be as good"),
         },
-        "Take a for now; b may be as good, c is worse.": {"German": later, "French": later},
+        "Take a; b may be as good, c is worse.": {"German": later, "French": later},
         "Take a for German; which is best in French is open.": {
             "German": sure,
             "French": Advice("a", open_lead, ("figures",)),
+        },
+        "Take a for German; French and Dutch have 3 texts, and 20 are needed.": {
+            "German": sure,
+            "French": Advice("a", few_lead, ("figures",)),
+            "Dutch": Advice("b", few_lead, ("figures",)),
         },
         "1 of 9 languages are decided.": {"a b": sure, **{f"{n} to {n}": take(n, "x") for n in "cdefghij"}},
     }

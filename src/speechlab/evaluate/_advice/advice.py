@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from speechlab._arguments import is_number
+from speechlab.display import format_count
 from speechlab.evaluate._writing.sentences import (
     TITLE_WORDS,
     count_words,
@@ -30,8 +31,9 @@ class Lead:
         systems: Those that are taken, the first one first; any of several.
         remarks: What else the title says, in the order of its weight: the second remark may be left out.
         separator: What stands between the choice and the remarks.
-        is_provisional: Whether others may be as good, so that the choice is for now.
+        is_provisional: Whether others may be as good.
         is_undecided: Whether nothing is known but that no difference is shown.
+        few: Where a sample is too small to show a difference, its size and that which is needed.
     """
 
     verb: str = ""
@@ -40,6 +42,7 @@ class Lead:
     separator: str = "; "
     is_provisional: bool = False
     is_undecided: bool = False
+    few: str = ""
 
     @property
     def names(self) -> str:
@@ -53,8 +56,8 @@ class Lead:
 
     def describe(self, most: int = TITLE_WORDS) -> str:
         """Return the part of a sentence, with as many remarks as so many words allow; the first one stays."""
-        choice = f"{self.verb} {self.names}{' for now' if self.is_provisional else ''}{self.separator}"
-        words = "".join([choice if self.verb else "", *self.remarks[:1]])
+        choice = f"{self.verb} {self.names}{self.separator}" if self.verb else ""
+        words = "".join([choice, *self.remarks[:1]])
         for remark in self.remarks[1:]:
             words = longer if count_words(longer := f"{words}, {remark}") <= most else words
         return words if self.remarks else words.removesuffix(self.separator)
@@ -158,6 +161,11 @@ def describe_lead(best: str, rivals: Sequence[str], p: object = None) -> Lead:
     else:
         words = f"{quote_name(best)} is ahead of {join_names(rivals, most=MAX_NAMES)}, not yet for sure"
     return Lead(remarks=(words,), is_undecided=True)
+
+
+def describe_needed_size(size: int, block: str, needed: int) -> str:
+    """Return the size of a sample, and that which is needed."""
+    return f"{format_count(size, block)}, and {needed} are needed"
 
 
 def describe_margin(figures: Sequence[str], where: str, bound: float, margin: float) -> str:

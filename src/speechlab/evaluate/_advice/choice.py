@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from speechlab._arguments import is_missing, is_number
@@ -13,6 +14,7 @@ from speechlab.evaluate._advice.advice import (
     Lead,
     describe_lead,
     describe_margin,
+    describe_needed_size,
     describe_tie,
     list_failure_remarks,
 )
@@ -209,7 +211,10 @@ class _Choice:
         lead, more = self._describe_undecided_choice(equals), None
         wins = settling = ""
         if self.blocks < MIN_PAIRS:
-            first, more = self._describe_missing_blocks()
+            first, needed = self._describe_missing_blocks()
+            more = max(ENOUGH - self.blocks, 1)
+            if lead.is_undecided:
+                lead = replace(lead, few=describe_needed_size(self.blocks, self.block, needed))
         elif (level := self._describe_equivalence(rivals)) is not None:
             first = level
         elif len(equals) == len(rivals):
@@ -316,13 +321,13 @@ class _Choice:
         return describe_margin(figures, f"on {self.items}", 100 * max(bounds), self.margin)
 
     def _describe_missing_blocks(self) -> tuple[str, int]:
-        """Return that a sample is too small for any verdict, and how many more it takes."""
+        """Return that a sample is too small for any verdict, and how many it takes."""
         who = f"{quote_name(self.best)} from {join_names(self.rivals)}"
         few = f"{format_count(self.blocks, self.block)} cannot tell {who}"
         needed = self.evidence.order.systems.set_index("system")["needed"].get(self.rivals[0])
         enough = is_number(needed) and needed <= MIN_PAIRS
-        return f"{few}; {f'{MIN_PAIRS} could' if enough else f'take {ENOUGH} or more'}", max(
-            ENOUGH - self.blocks, 1
+        return (
+            (f"{few}; {MIN_PAIRS} could", MIN_PAIRS) if enough else (f"{few}; take {ENOUGH} or more", ENOUGH)
         )
 
     def _describe_blocks_needed(self, rival: str) -> tuple[str, int | None]:

@@ -61,39 +61,47 @@ def _describe_certainty(language: str, advice: Advice, *, is_full: bool) -> str:
 
 
 def _join_leads(decided: Mapping[str, Advice], *, is_brief: bool = False) -> str:
-    """Return what to do in each language: what is kept, what is taken, or that it is open."""
+    """Return what to do in each language: what is kept, what is taken, that it is open, or what is too little."""
     clauses = [_join_choices(decided, verb) for verb in ("keep", "take")]
     others = {language: one.lead for language, one in decided.items() if not one.lead.verb}
-    if is_brief and others:
-        clauses.append(f"which is best in {join_with_and([*others])} is open")
+    few: dict[str, list[str]] = {}  # languages by the sizes of their samples
+    for language, lead in others.items():
+        if lead.few:
+            few.setdefault(lead.few, []).append(language)
+    rest = {language: lead for language, lead in others.items() if not lead.few}
+    if is_brief and rest:
+        clauses.append(f"which is best in {join_with_and([*rest])} is open")
     else:
         clauses += [
             f"which is best in {language} is open" if lead.is_undecided else f"{language}: {lead}"
-            for language, lead in others.items()
+            for language, lead in rest.items()
         ]
+    for count, languages in few.items():
+        has = "has" if len(languages) == 1 else "have"
+        clauses.append(f"{join_with_and(languages)} {has} {count}")
     return "; ".join(filter(None, clauses))
 
 
 def _join_choices(decided: Mapping[str, Advice], verb: str) -> str:
-    """Return whom to take, or to keep, in which languages, and in which of these for now."""
+    """Return whom to take, or to keep, in which languages, and in which of these others may be as good."""
     languages: dict[str, tuple[list[str], list[str]]] = {}
     for language, one in decided.items():
         if one.lead.verb == verb:
             languages.setdefault(one.lead.names, ([], []))[one.lead.is_provisional].append(language)
-    choices, for_now = [], []
+    choices, uncertain = [], []
     for names, (settled, provisional) in languages.items():
         if settled:
-            also = [f"for now also for {join_with_and(provisional)}"] if provisional else []
+            also = [f"perhaps also for {join_with_and(provisional)}"] if provisional else []
             choices.append(", ".join([f"{names} for {join_with_and(settled)}", *also]))
         else:
-            for_now.append(f"{names} for {join_with_and(provisional)}")
-    later = [f"for now {join_with_and(for_now)}"] if for_now else []
+            uncertain.append(f"{names} for {join_with_and(provisional)}")
+    later = [f"perhaps {join_with_and(uncertain)}"] if uncertain else []
     if not choices:
-        return f"for now {verb} {join_with_and(for_now)}" if for_now else ""
+        return f"perhaps {verb} {join_with_and(uncertain)}" if uncertain else ""
     return f"{verb} {join_with_and([*choices, *later])}"
 
 
 def _count_decided_languages(decided: Mapping[str, Advice]) -> str:
-    """Return in how many of many languages it is known whom to take, and not for now alone."""
+    """Return in how many of many languages it is known whom to take, and that no other may be as good."""
     count = sum(bool(one.lead.verb) and not one.lead.is_provisional for one in decided.values())
     return f"{count} of {len(decided)} languages are decided" if count else "no language is decided"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from speechlab.evaluate._advice.advice import (
     Lead,
     describe_lead,
     describe_margin,
+    describe_needed_size,
     describe_tie,
     list_failure_remarks,
 )
@@ -210,7 +212,8 @@ class _TranslatorChoice:
         if losers:
             clauses.insert(1, f"significantly worse: {join_names(losers)} ({self.scores[losers[0]]:.1f})")
         first = self._find_pair(best, rival) or {}
-        few = int(first.get("blocks", 0)) < MIN_PAIRS
+        blocks = int(first.get("blocks", 0))
+        few = blocks < MIN_PAIRS
         clauses += [f"too few to show a difference; take {ENOUGH} or more"] if few else []
         level = self._describe_equivalence(rivals)
         lead = describe_tie(
@@ -245,7 +248,10 @@ class _TranslatorChoice:
             count = f"{self.empty[empty]} of {format_count(self.total, 'text')}"
             words = f"no difference is shown, but {quote_name(empty)} came back empty on {count}"
             return Advice(best, Lead(remarks=(words,), is_undecided=True), tuple(clauses))
-        return Advice(best, describe_lead(best, rivals, first.get("p_holm")), tuple(clauses))
+        lead = describe_lead(best, rivals, first.get("p_holm"))
+        if few and lead.is_undecided:
+            lead = replace(lead, few=describe_needed_size(blocks, "text", ENOUGH))
+        return Advice(best, lead, tuple(clauses))
 
     def _advise_by_terms(self, rivals: list[str]) -> Advice | None:
         """Return the advice where terms kept decide between systems whose scores do not, if they do."""
