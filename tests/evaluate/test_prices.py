@@ -122,13 +122,16 @@ def test_the_test_is_corrected_with_those_of_differences():
         {"dear": Price(per_million_characters=1)},
         {"dear": 0.9},
         {"dear": {"per_day": 1}},
+        {"cheap": CHEAP, "dear": {"per_hour": "0.9 EUR"}},
         3,
         {},
     ],
 )
 def test_wrong_prices_are_refused(prices):
-    with pytest.raises(InvalidRequestError, match="pric"):
+    with pytest.raises(InvalidRequestError, match="pric") as error:
         priced(2, prices=prices)
+    if isinstance(prices, dict) and prices.get("dear", DEAR) != DEAR:
+        assert "'dear'" in str(error.value)
 
 
 @pytest.mark.slow

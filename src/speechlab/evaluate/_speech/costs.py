@@ -52,7 +52,10 @@ def resolve_prices(prices: object, names: Sequence[str], charge: str) -> dict[st
 def _to_charge(name: object, price: object, charge: str) -> dict[str, Any]:
     """Return what a study is charged by, of a price that may be written as a dictionary, as in a file of prices."""
     if isinstance(price, Mapping) and not isinstance(price, Price) and price and set(price) <= _FIELDS:
-        price = Price(**price)
+        try:
+            price = Price(**price)
+        except InvalidRequestError as error:
+            raise InvalidRequestError(f"the price of {name!r:.60}: {error}", parameter="prices") from None
     if not isinstance(price, Price):
         raise build_argument_error(f"prices[{name!r}]", price, _ALLOWED)
     if (value := getattr(price, charge)) is None:
