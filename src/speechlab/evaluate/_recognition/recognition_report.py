@@ -25,15 +25,12 @@ from speechlab.evaluate._advice.speech_report import (
     build_wide_table,
     describe_speech_methods,
 )
-from speechlab.evaluate._recognition.comparisons import (
-    SystemOrder,
+from speechlab.evaluate._recognition.comparisons import SystemOrder, build_systems_conclusion, rank_systems
+from speechlab.evaluate._recognition.condition_effects import (
     build_condition_findings,
     build_conditions_conclusion,
-    build_streams_conclusion,
-    build_systems_conclusion,
     choose_loudest_or_last_condition,
     compare_conditions,
-    rank_systems,
 )
 from speechlab.evaluate._recognition.conditions import AS_RECORDED
 from speechlab.evaluate._recognition.hallucinations import (
@@ -51,6 +48,7 @@ from speechlab.evaluate._recognition.recognition_measures import (
     build_measures_view,
     build_streams_view,
 )
+from speechlab.evaluate._recognition.stream_answer import build_streams_conclusion
 from speechlab.evaluate._speech.costs import read_unit_prices
 from speechlab.evaluate._speech.ranking import READINGS
 from speechlab.evaluate._speech.summary import FLAGS, choose_ranking_units, summarize_speech
