@@ -268,7 +268,15 @@ class Scheduler:
         return best
 
     def _assign_place(self, queue: CallQueue, now: float, loop: asyncio.AbstractEventLoop) -> CallPlace:
-        place = CallPlace(self, queue, now, loop, probe=self.pressure.pause is not None)
+        place = CallPlace(
+            self,
+            queue,
+            now,
+            loop,
+            probe=self.pressure.pause is not None,
+            concurrent=len(self._under_way) + 1,
+            successes=self.pressure.successes,
+        )
         self.pressure.start_probe_or_end_pause(now)
         if queue is self._light:
             place.queue = NO_QUEUE

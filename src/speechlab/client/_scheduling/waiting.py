@@ -190,14 +190,10 @@ class CallPlace:
     started: float
     loop: asyncio.AbstractEventLoop
     probe: bool  # of a pause
+    concurrent: int = 1  # attempts under way at the start, its own included
+    successes: int = 0  # of all calls by then
     given_back: bool = False
     idle_since: float | None = None  # since when its stream has had no waiting reader
-    concurrent: int = field(init=False)  # attempts under way at the start, its own included
-    successes: int = field(init=False)  # of all calls by then
-
-    def __post_init__(self) -> None:
-        self.concurrent = self.scheduler.under_way + 1
-        self.successes = self.scheduler.pressure.successes
 
     @classmethod
     def build_unscheduled(cls, scheduler: PlaceKeeper) -> CallPlace:

@@ -69,7 +69,7 @@ class ReplyStream:
         try:
             await self._body.close()
         finally:
-            self._place.end(AttemptEnd(End.OK if self.ended else End.UNKNOWN))
+            self._place.end(AttemptEnd(End.OK if self._body.ended else End.UNKNOWN))
 
 
 @dataclass(frozen=True)

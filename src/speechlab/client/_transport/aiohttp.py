@@ -141,15 +141,19 @@ class AiohttpWire(Wire):
         self._session = _open_session(settings)
         self._let_go = weakref.finalize(self, _release_session, self._session, self._loop, os.getpid())
 
-    async def _send_request(self, attempt: RequestAttempt) -> LibraryReply:
+    @staticmethod
+    def parse_url(url: str) -> URL:
+        return URL(url, encoded=True)
+
+    async def _send_request(self, attempt: RequestAttempt, url: URL, headers: dict[str, str]) -> LibraryReply:
         call = attempt.call
         upload = None if call.body is None else _Upload(call.body, attempt)
         try:
             response = await self._session.request(
                 call.method,
-                self._get_url(call.path, partial(URL, encoded=True)),
+                url,
                 data=upload,
-                headers=self._build_headers(attempt) | self._proxy_headers,
+                headers=headers | self._proxy_headers,
                 timeout=_build_timeout(attempt.connect_s, attempt.read_s),
                 allow_redirects=False,
                 **self._proxy_options,

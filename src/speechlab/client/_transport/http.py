@@ -11,10 +11,10 @@ import platform
 import re
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from speechlab._platform import get_package_version
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from speechlab.client._secret import Secret
     from speechlab.client._settings.settings import Settings
 
-T = TypeVar("T")
 _LARGE_BODY = 1 << 20
 # Seconds for which an idle connection is kept.
 KEEPALIVE_S = 20.0
@@ -148,11 +147,11 @@ class Wire(ABC):
         self._reads_interim = settings.lease is not None
         self._urls: dict[str, Any] = {}
 
-    def _get_url(self, path: str, kind: Callable[[str], T]) -> T:
+    def _get_url(self, path: str) -> Any:
         """Return the address of a path in the library's own type, which is expensive to make."""
-        url: T | None = self._urls.get(path)
+        url = self._urls.get(path)
         if url is None:
-            url = kind(join_url(self._base_url, path))
+            url = self.parse_url(join_url(self._base_url, path))
             if len(self._urls) < _URLS:
                 self._urls[path] = url
         return url
@@ -186,8 +185,13 @@ class Wire(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._base_url!r})"
 
+    @staticmethod
     @abstractmethod
-    async def _send_request(self, attempt: RequestAttempt) -> LibraryReply:
+    def parse_url(url: str) -> Any:
+        """Return an address in the library's own type."""
+
+    @abstractmethod
+    async def _send_request(self, attempt: RequestAttempt, url: Any, headers: dict[str, str]) -> LibraryReply:
         """Send a request by the library; its own errors."""
 
     @abstractmethod
@@ -198,7 +202,9 @@ class Wire(ABC):
         """Send a request, and wait for the headers of the reply."""
         failure: Exception
         try:
-            reply = await self._send_request(attempt)
+            url = self._get_url(attempt.call.path)
+            # The headers have no name here: this frame is in tracebacks, and they contain the key.
+            reply = await self._send_request(attempt, url, self._build_headers(attempt))
         except SpeechLabError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - translated outside the block, to leave no context

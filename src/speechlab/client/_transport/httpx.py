@@ -158,7 +158,15 @@ class HttpxWire(Wire):
                 await facts["return_value"].aclose()
                 raise
 
-    async def _send_request(self, attempt: RequestAttempt) -> LibraryReply:
+    @staticmethod
+    def parse_url(url: str) -> httpx2.URL:
+        import httpx2
+
+        return httpx2.URL(url)
+
+    async def _send_request(
+        self, attempt: RequestAttempt, url: httpx2.URL, headers: dict[str, str]
+    ) -> LibraryReply:
         import httpx2
 
         call = attempt.call
@@ -170,8 +178,8 @@ class HttpxWire(Wire):
         }
         request = httpx2.Request(
             call.method,
-            self._get_url(call.path, httpx2.URL),
-            headers=self._build_headers(attempt),
+            url,
+            headers=headers,
             content=None if call.body is None else _iterate_upload(call.body.open(), attempt),
             extensions={"timeout": waits, **self._extensions},
         )
