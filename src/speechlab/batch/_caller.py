@@ -247,13 +247,15 @@ def _await_ends(
 ) -> list[SpeechLabError | None]:
     """Show the wait until all batches have ended, or until one has an error that ends them all, and raise it."""
     errors: dict[int, SpeechLabError] = {}
-    left = dict(enumerate(part.caller.future for part in parts))
+    left = {part.caller.future: number for number, part in enumerate(parts)}
     while left:
-        if wait(left.values(), _POLL_S).not_done:
+        ended, under_way = wait(left, _POLL_S)
+        if under_way:
             display.show()
-        for number in [number for number, future in left.items() if future.done()]:
+        for future in ended:
+            number = left.pop(future)
             try:
-                wait_for_result(left.pop(number))
+                wait_for_result(future)
             except lost as error:
                 errors[number] = error
     return [errors.get(number) for number in range(len(parts))]
