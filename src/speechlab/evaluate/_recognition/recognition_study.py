@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from speechlab import batch
-from speechlab._arguments import require_columns
 from speechlab._brief import shorten_tracebacks
-from speechlab._pandas import pd
 from speechlab._platform import stack_tables
-from speechlab.datasets import find_usual_columns
 from speechlab.display import format_count
 from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._recognition.conditions import (
@@ -30,10 +24,17 @@ from speechlab.evaluate._recognition.recognition_measures import (
     compute_further_measures,
 )
 from speechlab.evaluate._recognition.recognition_report import build_recognition_report
+from speechlab.evaluate._recognition.recognition_rows import (
+    build_recognition_rows,
+    drop_earlier_results,
+    find_voice_column,
+    resolve_table_and_columns,
+    split_by_known_language,
+)
 from speechlab.evaluate._repeat import record_request
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._speech.batch_sizes import OtherBatches
-from speechlab.evaluate._speech.blocks import BLOCK, Blocks, group_rows_into_blocks
+from speechlab.evaluate._speech.blocks import group_rows_into_blocks
 from speechlab.evaluate._speech.costs import HOURS, resolve_prices
 from speechlab.evaluate._speech.drift import describe_recognition_changes
 from speechlab.evaluate._speech.scorers import (
@@ -45,7 +46,6 @@ from speechlab.evaluate._speech.scorers import (
 )
 from speechlab.evaluate._speech.speech_rows import (
     HEAR,
-    SPEAK,
     build_existing_rows,
     build_failed_rows,
     is_only_punctuation,
@@ -63,13 +63,9 @@ from speechlab.evaluate._study_arguments import (
     check_count,
     check_margin_and_baseline,
     check_reserved_columns,
-    describe_missing_language,
-    find_language_codes,
-    measure_durations,
     parse_language_code,
-    resolve_columns,
 )
-from speechlab.evaluate._study_columns import INPUTS, NO_SPEAKER, REASON, RECOGNITION, STREAMING
+from speechlab.evaluate._study_columns import INPUTS, REASON, RECOGNITION, STREAMING
 from speechlab.evaluate._systems import (
     EXISTING_PREFIX,
     System,
@@ -86,6 +82,8 @@ from speechlab.evaluate._writing.record import (
 )
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from speechlab.batch import Price
     from speechlab.client import Client
     from speechlab.store import Store
@@ -206,7 +204,7 @@ def recognition(
     existing = resolve_existing_outputs(frame, hypotheses, **recordings_only)
     systems = build_systems(lab, settings, existing, stream=stream, options=options)
     outputs = {f"{EXISTING_PREFIX}{column}": frame[column].tolist() for column in existing.values()}
-    frame = _drop_earlier_results(frame, existing)
+    frame = drop_earlier_results(frame, existing)
     others = OtherBatches({system.name: (system.lab, system.options) for system in systems}, other_batch_size)
     several, streams = len(systems) > 1, any(system.is_streaming for system in systems)
     conditions = build_conditions(noise_db, band_hz)
@@ -215,21 +213,21 @@ def recognition(
     claims = check_margin_and_baseline(margin, baseline, [system.name for system in systems])
     claims |= resolve_prices(prices, [system.name for system in systems], HOURS)
     side_by_side = several or bool(conditions) or streams
-    voice = _find_voice_column(frame, voice, alone=not side_by_side)
+    voice = find_voice_column(frame, voice, alone=not side_by_side)
     roles = {"text": text, "language": language, "voice": voice, "entities": entities}
     roles["groups"] = None if groups == "auto" else groups
-    frame, (audio, text, language, *_) = _resolve_table_and_columns(
+    frame, (audio, text, language, *_) = resolve_table_and_columns(
         frame, audio, needed=lab is not None, **roles
     )
     check_reserved_columns(frame, RECOGNITION - INPUTS)
     scores = check_user_functions(scorers, "scorers", SCORE_PREFIX, frame.columns)
     blocks = group_rows_into_blocks(frame, audio, text, groups, by_speaker=voice is not None)
-    columns, rows = _build_recognition_rows(frame, audio, voice, blocks, outputs)
+    columns, rows = build_recognition_rows(frame, audio, voice, blocks, outputs)
     rows, silent = _add_conditions_and_silence(rows, conditions, noise, silent_count, language, seed, store)
     extra = {"recording": side_by_side, "system": several, "condition": conditions, "snr_db": conditions}
     columns += [name for name, has_it in extra.items() if has_it]
     count = len(rows)
-    rows, unknown = _split_by_known_language(rows, language)
+    rows, unknown = split_by_known_language(rows, language)
     run = RunOptions(title, store, concurrency, executor, give_up_after_s, progress)
     callable_systems = [system for system in systems if system.lab is not None]
     announce_estimate(progress, "recognize", recordings=rows["duration_s"].tolist() * len(callable_systems))
@@ -289,22 +287,6 @@ def _add_conditions_and_silence(
         return rows, build_speechless_rows(silent_count, codes, seed, open_store)
 
 
-def _split_by_known_language(rows: pd.DataFrame, language: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the rows whose language is known, and the others with the reason."""
-    cells = rows[language].astype(object)
-    is_known = cells.map(lambda value: bool(find_language_codes(value))).astype(bool)
-    reasons = cells[~is_known].map(describe_missing_language)
-    return rows[is_known], rows[~is_known].assign(**{REASON: reasons})
-
-
-def _find_voice_column(frame: pd.DataFrame, voice: str | None, *, alone: bool) -> str | None:
-    """Return the column of speakers; none by itself where systems or conditions are compared."""
-    if voice != "auto":
-        return voice
-    present = frame.columns if alone else ()
-    return next((name for name in ("voice", "speaker") if name in present), None)
-
-
 def _request_transcripts(
     systems: Sequence[System],
     rows: pd.DataFrame,
@@ -324,25 +306,6 @@ def _request_transcripts(
         elif system.name in unreachable:
             transcripts[system.name] = build_failed_rows(rows, unreachable[system.name])
     return {system.name: transcripts[system.name] for system in systems}, unreachable
-
-
-def _drop_earlier_results(frame: pd.DataFrame, had: dict[str, str]) -> pd.DataFrame:
-    """Return the table without results of an earlier batch or study that have names of results of this one."""
-    frame = require_columns(frame)
-    results = RECOGNITION - INPUTS
-    if not results.intersection(had.values()):  # of a batch that made the recordings, how each call ended
-        results = results.intersection(batch.list_earlier_bookkeeping(frame.columns, ""))
-    return frame.drop(columns=[name for name in frame.columns if name in results])
-
-
-def _resolve_table_and_columns(
-    frame: pd.DataFrame, audio: str, *, needed: bool, **roles: str | None
-) -> tuple[pd.DataFrame, list[str]]:
-    """The table and the names of its columns; with an empty one of recordings, if it has none and needs none."""
-    if needed or audio in frame.columns or "audio" in find_usual_columns(frame):
-        return resolve_columns(frame, audio=audio, **roles)
-    frame, names = resolve_columns(frame, **roles)
-    return frame.assign(**{audio: None}), [audio, *names]
 
 
 def _list_missing_score_notes(unknown: pd.DataFrame, rows: int, table: pd.DataFrame, text: str) -> list[str]:
@@ -391,33 +354,6 @@ def _collect_sound_settings(
     return {"conditions": names, "noise": kind, "seed": seed, "speechless": speechless}
 
 
-def _build_recognition_rows(
-    frame: pd.DataFrame, audio: str, voice: str | None, blocks: Blocks, outputs: Mapping[str, list[Any]]
-) -> tuple[list[str], pd.DataFrame]:
-    """Return the names of the columns to keep, with that of the file; and the rows for recognition."""
-    files = _build_recording_names(frame[audio].tolist(), frame.index.tolist())
-    speaker = NO_SPEAKER if voice is None else frame[voice]
-    if voice is None and "voice" in frame.columns and "speaker" not in frame.columns:
-        frame = frame.rename(columns={"voice": "speaker"})  # the column is kept, even if it is not requested
-    table = frame if "file" in frame.columns else frame.assign(file=pd.array(files, dtype="string"))
-    rows = table.assign(
-        audio=frame[audio],
-        voice=speaker,
-        voice_name=files if voice is None else speaker,
-        gender=frame.get("gender", ""),
-        duration_s=frame["duration_s"]
-        if "duration_s" in frame.columns
-        else measure_durations(frame[audio].tolist()),
-        sample_rate=frame.get("sample_rate", pd.array([pd.NA] * len(frame), dtype="Int64")),
-        recording=range(len(frame)),
-        **{f"{SPEAK}status": "cached", f"{SPEAK}error": None},  # there was no synthesis
-        **outputs,
-    )
-    if blocks.names is not None:
-        rows = rows.assign(**{BLOCK: blocks.names})
-    return [*table.columns, *([] if blocks.names is None else [BLOCK])], rows.reset_index(drop=True)
-
-
 def _time_systems(
     systems: Sequence[System], rows: pd.DataFrame, text: str, language: str, clock: TimingPlan
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -442,18 +378,3 @@ def _stack_tables(tables: Mapping[str, pd.DataFrame], rows: int) -> pd.DataFrame
         table.assign(system=name).set_axis(table.index + number * rows)
         for number, (name, table) in enumerate(tables.items())
     )
-
-
-def _build_recording_names(cells: Sequence[object], labels: Sequence[object]) -> list[str]:
-    """Names of recordings: their files, with as many folders as distinguish them, or else their row labels."""
-    paths = [Path(os.fspath(cell)) if isinstance(cell, str | os.PathLike) else None for cell in cells]
-    names = {path: path.name for path in paths if path is not None}
-    for depth in range(2, max((len(path.parts) for path in names), default=0) + 1):
-        counts = Counter(names.values())
-        if len(counts) == len(names):
-            break
-        names = {
-            path: name if counts[name] == 1 else Path(*path.parts[-depth:]).as_posix()
-            for path, name in names.items()
-        }
-    return [f"row {row}" if path is None else names[path] for path, row in zip(paths, labels, strict=True)]

@@ -15,7 +15,8 @@ from speechlab.evaluate._writing.columns import capitalize_sentence, format_inte
 from speechlab.evaluate._writing.contents import Conclusion
 
 if TYPE_CHECKING:
-    from speechlab._pandas import pd
+    import pandas as pd
+
     from speechlab.evaluate._systems import System
 
 # Lines of a summary that the answer tells.
