@@ -10,7 +10,6 @@ from contextlib import closing
 import pytest
 
 from speechlab.client import Client
-from speechlab.client._transport.http import get_ssl_context
 from speechlab.errors import APIConnectionError
 from support.sockets import Listener
 
@@ -133,7 +132,6 @@ class TwoRecords(Listener):
 
 def test_a_surplus_in_a_record_of_its_own_is_no_reply(certificate, http, wire, monkeypatch):
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
-    get_ssl_context.cache_clear()
     replies = [http.reply(body=build_body(text)) for text in ("right", "wrong")]
     server = TwoRecords(certificate, *replies)
     with (
@@ -141,4 +139,3 @@ def test_a_surplus_in_a_record_of_its_own_is_no_reply(certificate, http, wire, m
         Client(f"https://{server.place}", api_key=http.KEY, transport=wire, max_retries=0) as lab,
     ):
         assert [translate(lab) for _ in range(3)] == ["right"] * 3
-    get_ssl_context.cache_clear()

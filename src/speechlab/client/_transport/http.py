@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from speechlab.client._secret import Secret
     from speechlab.client._settings.settings import Settings
 
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _LARGE_BODY = 1 << 20
 # Seconds for which an idle connection is kept.
 KEEPALIVE_S = 20.0
@@ -304,14 +305,19 @@ def build_reply_timeout_error(attempt: RequestAttempt, *, reading: bool, taking:
     return WireError(text, sent=reading or attempt.sent, timed_out=True)
 
 
-@cache
 def get_ssl_context() -> ssl.SSLContext:
-    """Return the TLS context of the process; making one takes a hundred times as long as the rest of a client."""
+    """Return the TLS context for the certificates that the environment names."""
+    return _create_ssl_context(*map(os.environ.get, _CERTIFICATES))
+
+
+@cache
+def _create_ssl_context(*places: str | None) -> ssl.SSLContext:
+    """Create a TLS context once for these certificates; it takes a hundred times as long as the rest of a client."""
     import httpx2
 
     try:
         return httpx2.create_ssl_context()
     except OSError as error:
-        names = [name for name in ("SSL_CERT_FILE", "SSL_CERT_DIR") if os.environ.get(name)]
-        sources = " and ".join(f"{name}={os.environ[name]!r}" for name in names) or "those of the system"
+        named = [f"{name}={place!r}" for name, place in zip(_CERTIFICATES, places, strict=True) if place]
+        sources = " and ".join(named) or "those of the system"
         raise ConfigurationError(f"the certificates to trust cannot be read ({sources}): {error}") from error
