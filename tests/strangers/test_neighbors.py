@@ -81,4 +81,4 @@ def test_a_lock_that_nobody_holds_counts_for_moments_only(tmp_path):
         lock = tmp_path / "1-a.lock"
         lock.touch()
         os.utime(lock, (time.time() - age_s,) * 2)
-        assert count_users_and_remove_stale(tmp_path) == count
+        assert count_users_and_remove_stale(tmp_path) == lock.exists() == count

@@ -181,18 +181,6 @@ def test_it_stops_when_its_users_are_gone_even_by_sigkill(start, tmp_path):
             holder.stdout.close()
 
 
-def test_a_young_lock_file_counts_as_a_user(tmp_path):
-    from speechlab.service._server.server import count_users_and_remove_stale
-
-    path = tmp_path / "new.lock"
-    path.touch()
-    assert count_users_and_remove_stale(tmp_path) == 1
-    assert path.exists()
-    os.utime(path, (1, 1))
-    assert count_users_and_remove_stale(tmp_path) == 0
-    assert not path.exists()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("process", [False, True])
 def test_running_is_for_everybody(process, tmp_path, monkeypatch):
