@@ -13,6 +13,7 @@ from speechlab.cli import app
 from speechlab.cli._commands import lab as lab_command
 from speechlab.client import VoiceCatalogue, get_service
 from speechlab.errors import InvalidRequestError
+from support.notebooks import NOTEBOOKS
 
 FRAME = pd.DataFrame(
     {
@@ -124,7 +125,8 @@ def test_what_stands_behind_the_dashes_is_passed_to_jupyterlab(
     monkeypatch.setattr(lab_command, "_run_jupyterlab", lambda command: started.append(command) or 0)
     assert CliRunner().invoke(app, ["lab", *words]).exit_code == 0
     (command,) = started
-    assert any((tmp_path / folder).glob("*.ipynb"))
+    brought = sorted(path.name for path in (tmp_path / folder).glob("*.ipynb"))
+    assert brought == [path.name for path in NOTEBOOKS]
     if passed_on:
         at = command.index(passed_on[0])
         assert command[at : at + len(passed_on)] == passed_on

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import multiprocessing
 import os
 import subprocess
@@ -15,7 +14,6 @@ import pytest
 
 import speechlab
 from speechlab._platform import find_installed_version, is_loopback, register_after_fork
-from speechlab.cli._console import _SafeConsole
 
 
 @pytest.mark.parametrize("host", ["localhost", "LocalHost", "api.localhost", "127.0.0.1", "127.4.5.6", "::1"])
@@ -65,10 +63,3 @@ def test_the_package_can_be_imported_from_a_zip(tmp_path):
         check=True,
     )
     assert done.stdout.split() == ["True", str(tmp_path / "app.zip" / "speechlab" / "__init__.py")]
-
-
-def test_marks_are_words_where_the_console_cannot_write_them():
-    output = io.TextIOWrapper(io.BytesIO(), encoding="cp1252", errors="strict", write_through=True)
-    _SafeConsole(file=output, width=80).print("[green]✓[/] engines … [red]✗[/] service – gone")
-    output.seek(0)
-    assert output.read() == "ok engines ... FAILED service - gone\n"

@@ -176,10 +176,3 @@ def test_help_and_version():
     assert script("--version").stdout == "speechlab 0.1.0\n"
     module = [sys.executable, "-m", "speechlab", "--version"]
     assert subprocess.run(module, check=True, capture_output=True, text=True).stdout == "speechlab 0.1.0\n"
-
-
-def test_lab_brings_the_notebooks():
-    from speechlab.cli._commands.lab import list_notebooks
-    from support.notebooks import NOTEBOOKS
-
-    assert [path.name for path in list_notebooks()] == [path.name for path in NOTEBOOKS]

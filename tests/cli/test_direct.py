@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 import speechlab as sl
 from speechlab.cli import app
-from speechlab.cli._console import print_plain
 from support.forked import speechlab
 
 pytestmark = pytest.mark.engines
@@ -119,8 +118,3 @@ def test_every_command_has_its_section():
         assert re.search(rf"^  {group.name}\b", shown, re.MULTILINE), group.name
     assert re.search(r"^Use:$.*^Evaluate:$.*^Serve:$.*^Check:$", shown, re.MULTILINE | re.DOTALL)
     assert "Documentation: " in shown
-
-
-def test_characters_that_steer_a_terminal_are_not_printed(capsys):
-    print_plain("red \x1b[31m [bold] :smile: \x9b2J\u202e end")
-    assert capsys.readouterr().out == "red \ufffd[31m [bold] :smile: \ufffd2J\ufffd end\n"

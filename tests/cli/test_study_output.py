@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 
 from speechlab import evaluate
-from speechlab.cli._console import console, print_headline
 from speechlab.metrics import score
 from support.clients import KEY
 from support.forked import script
@@ -185,46 +184,3 @@ def test_the_status_says_how_it_ended(study):
         told = " ".join([*out.split(), *wrong.split()])
         assert (code, words in told) == (expected, True), (command, told)
     assert evaluate.Report.load(root / "own").table["text"].tolist() == SAID
-
-
-def printed(capsys, monkeypatch, width, table, figures):
-    monkeypatch.setattr(console, "width", width)
-    head = pd.DataFrame(table)
-    head.attrs["figures"] = figures
-    print_headline("Title", head)
-    return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-
-
-def test_names_of_columns_wrap_before_texts_do(capsys, monkeypatch):
-    voices = ["openjtalk: mei", "kokoro: jf_nezumi"]
-    table = {"Voice": voices, "First sound (s)": [0.11, 0.22], "Error rate": ["1.9%", "9.6%"]}
-    lines = printed(capsys, monkeypatch, 34, table, {"First sound (s)", "Error rate"})
-    assert lines == [
-        "Title",
-        "                   First",
-        "                   sound  Error",
-        "Voice                (s)   rate",
-        "openjtalk: mei      0.11   1.9%",
-        "kokoro: jf_nezumi   0.22   9.6%",
-    ]
-
-
-def test_words_of_fourteen_letters_are_not_broken(capsys, monkeypatch):
-    table = {
-        "Voice": ["fourteenletter", "internationalisation"],
-        "Text": ["one two three four five six", "one"],
-    }
-    words = {word for line in printed(capsys, monkeypatch, 24, table, ()) for word in line.split()}
-    assert {"fourteenletter", "internationali", "sation"} <= words
-
-
-def test_words_in_place_of_all_figures_are_said_once(monkeypatch):
-    names = ["hibari: heart", "kokoro: jf_tebukuro"]
-    cells = {"voice": names, "95% interval": ["needs 17 more clips"] * 2, "error rate": ["3.7%", "0.0%"]}
-    head = pd.DataFrame(cells)
-    head.attrs["figures"] = ["95% interval", "error rate"]
-    monkeypatch.setattr(console, "width", 80)
-    with console.capture() as shown:
-        print_headline("Title", head)
-    assert "All rows: 95% interval needs 17 more clips\n" in shown.get()
-    assert shown.get().count("needs") == 1

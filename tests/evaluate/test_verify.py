@@ -11,8 +11,6 @@ import pytest
 
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._proof import verify
-from speechlab.evaluate._speech import summary
 from support.forked import speechlab
 
 WORDS = "the old clock on north tower strikes twice before every market opens at dawn".split()  # noqa: SIM905
@@ -111,16 +109,15 @@ def test_a_page_without_rows_or_with_damaged_ones_is_told(saved, tmp_path):
 
 
 @pytest.mark.slow
-def test_verify_notes_another_version(tmp_path, monkeypatch):
-    place = evaluate.recognition(None, sentences(4), hypotheses="one").save(tmp_path / "page.html")
-    rate = summary.build_charted_rate_column
-    monkeypatch.setattr(verify, "get_package_version", lambda: "99.0")
-    monkeypatch.setattr(
-        summary, "build_charted_rate_column", lambda head, *how, **more: rate(f"{head} & more", *how, **more)
-    )
-    proof = evaluate.verify(place)
+def test_verify_notes_another_version(saved, tmp_path):
+    folder = shutil.copytree(saved / "report", tmp_path / "report")
+    record = (folder / "record.json").read_text("utf-8")
+    (folder / "record.json").write_text(re.sub(r'("speechlab": ?)"[^"]+"', r'\1"99.0"', record), "utf-8")
+    proof = evaluate.verify(folder)
     assert not proof
-    assert proof.notes[0].endswith("; this is 99.0, whose rules may differ.")
+    assert re.match(
+        r"The report was made by speechlab 99\.0; this is .*, whose rules may differ\.", proof.notes[0]
+    )
 
 
 @pytest.mark.slow
