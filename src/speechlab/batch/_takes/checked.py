@@ -192,12 +192,12 @@ class CheckedTakes:
         if not isinstance(run, str):
             return
         manifest = self._store.run(run).manifest
-        spent = {
-            name: n for name, n in manifest["usage"].items() if getattr(self._budget, name, None) is not None
+        limits = {name: getattr(self._budget, name, None) for name in manifest["usage"]}
+        left = {
+            name: max(limits[name] - spent, 0) for name, spent in manifest["usage"].items() if limits[name]
         }
-        left = {name: max(getattr(self._budget, name) - amount, 0) for name, amount in spent.items()}
         self._budget = self._budget and replace(self._budget, **left)
-        used_up = "the budget is used up" if any(spent[name] and not left[name] for name in left) else ""
+        used_up = "" if all(left.values()) else "the budget is used up"
         self._stopped = self._stopped or str(manifest.get("reason") or "") or used_up
 
     def _join_best_takes(self) -> pd.DataFrame:
