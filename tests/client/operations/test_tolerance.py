@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from speechlab.audio import AudioClip
 from speechlab.client import Client, OpenAIAdapter, RawResponse, Synthesize, Transcribe, Translate
-from speechlab.client._operations.samples import SampleReader
-from speechlab.client._operations.translation import parse_chunk
-from speechlab.client._operations.voices import parse_catalogue
-from speechlab.errors import APIError, ContractError
+from speechlab.errors import APIError, ContractError, StreamTruncatedError
+from support.pieces import answer_in_pieces
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
@@ -40,24 +40,37 @@ SHAPED = st.recursive(
     max_leaves=12,
 )
 BODIES = st.binary(max_size=60) | SHAPED.map(lambda value: json.dumps(value).encode())
-SPOKEN = Synthesize("a", voice="0f8fad5b-d9cb-469f-a165-70867728950e")
-READERS = [
-    parse_catalogue,
-    SPOKEN.read,
-    Transcribe(b"").read,
-    Translate("a", source_lang="ja", target_lang="en").read,
-    lambda reply: parse_chunk(reply.json()),
-]
+VOICE = "0f8fad5b-d9cb-469f-a165-70867728950e"
+MEANT = {"source_lang": "ja", "target_lang": "en"}
+READERS = [Synthesize("a", voice=VOICE).read, Transcribe(b"").read, Translate("a", **MEANT).read]
+
+
+@pytest.fixture(scope="module")
+def service():
+    """A client, and a function that says what its service answers next, in which pieces."""
+    with answer_in_pieces() as both:
+        yield both
 
 
 @pytest.mark.slow
 @given(BODIES)
-@settings(max_examples=75)
-def test_any_body_is_a_value_or_a_contract_error(body):
+@settings(max_examples=50)
+def test_any_body_is_a_value_or_a_contract_error(service, body):
+    lab, answer = service
     reply = RawResponse(200, {"content-type": "application/octet-stream"}, body)
-    for read in READERS:
+
+    def read_voices():
+        with answer_in_pieces() as (fresh, answer_anew):  # which keeps no voices yet
+            answer_anew([body], "application/json")
+            return fresh.voices()
+
+    def read_stream():
+        answer([b"data: " + body + b"\n\ndata: [DONE]\n\n"], "text/event-stream")
+        return lab.stream_translation("a", **MEANT).collect()
+
+    for read in (*(partial(reader, reply) for reader in READERS), read_voices, read_stream):
         try:
-            value = read(reply)
+            value = read()
         except ContractError as error:
             assert str(error)
         else:
@@ -134,7 +147,7 @@ def test_odd_transcripts_of_openai_are_contract_errors():
 
 
 @given(st.binary(max_size=200), st.integers(1, 50), st.booleans())
-def test_any_stream_of_bytes_is_sound_or_a_contract_error(data, width, with_header):
+def test_any_stream_of_bytes_is_sound_or_a_contract_error(service, data, width, with_header):
     if with_header:
         data = (
             b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0"
@@ -142,21 +155,20 @@ def test_any_stream_of_bytes_is_sound_or_a_contract_error(data, width, with_head
             + b"data\0\0\0\0"
             + data[16:]
         )
-    reader = SampleReader(SPOKEN.expected, "audio/wav")
+    lab, answer = service
+    answer([data[start : start + width] for start in range(0, len(data), width)])
     try:
-        for start in range(0, len(data), width):
-            reader.feed(data[start : start + width])
-    except ContractError as error:
+        list(lab.stream_speech("a", voice=VOICE, format="wav").clips())
+    except (ContractError, StreamTruncatedError) as error:
         assert str(error)
 
 
 @given(st.integers(1, 5_000))
-def test_sound_is_the_same_in_any_slicing(width):
-    from speechlab.audio import AudioClip
-
+@settings(max_examples=50)
+def test_sound_is_the_same_in_any_slicing(service, width):
+    lab, answer = service
     whole = AudioClip([0.25, -0.5, 0.75, 0.0] * 300, 16_000)
     data = whole.encode("wav")
-    reader = SampleReader(SPOKEN.expected, "audio/wav")
-    clips = [reader.feed(data[start : start + width]) for start in range(0, len(data), width)]
-    joined = AudioClip.concatenate([clip for clip in clips if clip is not None])
+    answer([data[start : start + width] for start in range(0, len(data), width)])
+    joined = AudioClip.concatenate(list(lab.stream_speech("a", voice=VOICE, format="wav").clips()))
     assert joined == AudioClip.from_bytes(data)

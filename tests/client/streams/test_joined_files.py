@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from speechlab.audio import AudioClip, decode
-from speechlab.client import Synthesize
-from speechlab.client._operations.samples import SampleReader
 from speechlab.errors import ContractError
+from support.pieces import answer_in_pieces
 
 W = AudioClip(0.4 * np.sin(np.arange(24_000) / 9), 24_000).encode("wav")
 LIST = b"LIST" + struct.pack("<I", 5) + b"abcde\0"
@@ -24,12 +23,19 @@ def sized(data, riff):
 OPEN = sized(0xFFFF_FFFF, 0xFFFF_FFFF)
 
 
-def build_reader():
-    expected = Synthesize("a", voice="0f8fad5b-d9cb-469f-a165-70867728950e").expected
-    return SampleReader(expected, "audio/wav")
+@pytest.fixture
+def play(http):
+    """A function that plays a stream which comes in these pieces."""
+    with answer_in_pieces() as (lab, answer):
+
+        def collect(pieces):
+            answer(pieces)
+            return list(lab.stream_speech("a", voice=http.VOICE_ID, format="wav").clips())
+
+        yield collect
 
 
-def test_streams_of_several_files_sound_as_they_come():
+def test_streams_of_several_files_sound_as_they_come(play):
     for data, seconds in (
         (OPEN + W, 2.0),
         (W + W, 2.0),
@@ -38,19 +44,16 @@ def test_streams_of_several_files_sound_as_they_come():
         (sized(0, 0) + OPEN, 2.0),
     ):
         for width in (1, 7, 1_000, 100_000):
-            reader, end = build_reader(), len(data) if width > 7 else 3_000
-            clips = [reader.feed(data[at : at + width]) for at in range(0, end, width)]
-            if end < len(data):
-                clips.append(reader.feed(data[-(-end // width) * width :]))
-            clips.append(reader.close())
-            joined = AudioClip.concatenate([clip for clip in clips if clip is not None])
+            end = len(data) if width > 7 else 300
+            pieces = [data[at : at + width] for at in range(0, end, width)]
+            joined = AudioClip.concatenate(play([*pieces, data[len(pieces) * width :]]))
             assert joined.duration_s == seconds
             assert joined == decode(data)
 
 
-def test_a_stream_shorter_than_its_sizes_is_a_contract_error():
+def test_a_stream_shorter_than_its_sizes_is_a_contract_error(play):
     with pytest.raises(ContractError, match="ends at byte 24,044"):
-        build_reader().feed(sized(24_000, 24_036))
+        play([sized(24_000, 24_036)])
 
 
 def test_a_saved_stream_is_one_file_with_its_sizes(server, lab, http, tmp_path):
