@@ -221,7 +221,7 @@ def test_an_interrupt_before_the_first_call_makes_none(
             raise KeyboardInterrupt
         return calls[-1]
 
-    monkeypatch.setattr("speechlab.batch._caller.start_work", interrupted)
+    monkeypatch.setattr("speechlab.batch._run.caller.start_work", interrupted)
     with pytest.raises(KeyboardInterrupt, match=message):
         batch.translate(texts(3), reverser, **quiet(store))
     wait(calls)

@@ -9,8 +9,6 @@ limits.
 from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
-from speechlab.batch._caller import TableRequest as TableRequest
-from speechlab.batch._caller import process_in_turns as process_in_turns
 from speechlab.batch._history import Run, failures, load, runs
 from speechlab.batch._long import PIECE_S, transcribe_long
 from speechlab.batch._operations import (
@@ -29,6 +27,8 @@ from speechlab.batch._plan.columns import list_earlier_bookkeeping as list_earli
 from speechlab.batch._plan.parameters import Column, Value
 from speechlab.batch._plan.plan import S_PER_CHARACTER, Amounts, Plan
 from speechlab.batch._plan.price import Price
+from speechlab.batch._process import TableRequest as TableRequest
+from speechlab.batch._process import process_in_turns as process_in_turns
 from speechlab.batch._run.progress import Counts, Watcher, announce, show_progress
 from speechlab.batch._run.progress import Progress as Progress
 from speechlab.batch._run.rules import Budget

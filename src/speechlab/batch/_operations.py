@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
-from speechlab.batch._caller import plan_table, process_table, run_plan
 from speechlab.batch._options import (
     CallingOptions,
     CheckingOptions,
@@ -18,6 +17,7 @@ from speechlab.batch._options import (
     expose_options,
 )
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
+from speechlab.batch._process import plan_table, process_table, run_plan
 
 if TYPE_CHECKING:
     import pandas as pd

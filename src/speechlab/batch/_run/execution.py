@@ -37,7 +37,7 @@ from speechlab.tables import to_parquet_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from speechlab.batch._run.cluster import LeaseWindow
+    from speechlab.batch._run.lease_window import LeaseWindow
     from speechlab.batch._run.window import CallWindow
 
 # Number of calls that are claimed and looked up in the store at a time, and the maximum that waits.
