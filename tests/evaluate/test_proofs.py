@@ -80,7 +80,7 @@ def pages(tmp_path_factory):
         for rows in (sentences(), sentences(wrong=(3, 5)))
     ]
     reports["changes"] = by_speaker[1].compare(by_speaker[0])
-    night = report_of(folder)
+    night = reports["recognition"]
     nights = [f"2026-11-{day:02}T03:{day:02}:00Z" for day in range(10, 22)]
     reports["watch"] = evaluate.watch([replace(night, record={**night.record, "made": at}) for at in nights])
     assert set(reports) == set(STUDIES)
