@@ -176,3 +176,8 @@ def test_help_and_version():
     assert script("--version").stdout == "speechlab 0.1.0\n"
     module = [sys.executable, "-m", "speechlab", "--version"]
     assert subprocess.run(module, check=True, capture_output=True, text=True).stdout == "speechlab 0.1.0\n"
+
+
+def test_no_command_waits_for_the_contract_to_be_imported():
+    code = "import sys; from speechlab.cli import app; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

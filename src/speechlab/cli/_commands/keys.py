@@ -15,7 +15,6 @@ from rich.markup import escape
 
 from speechlab.cli._console import build_empty_table, console, errors
 from speechlab.cli._options import option, register_command
-from speechlab.contract import parse_uuid
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 
@@ -257,6 +256,8 @@ def _resolve_voices(voices: list[str]) -> list[str] | None:
     """Check ids of voices; ``all`` means all of them."""
     if voices == ["all"]:
         return None
+    from speechlab.contract import parse_uuid
+
     checked = []
     for voice in voices:
         identity = parse_uuid(voice)
