@@ -97,7 +97,8 @@ def test_a_voice_that_streams_silence_is_not_the_first_to_sound(server):
     def speaks(voice, _):
         data = clips[voice].encode("pcm")
         waits = [0.2] if voice == "late" else []
-        return chunked(*waits, data[:4_000], data[4_000:], content_type=f"audio/pcm; rate={RATE}")
+        steps = chunked(*waits, data[:4_000], data[4_000:], content_type=f"audio/pcm; rate={RATE}")
+        return [*steps[:-3], b"".join(steps[-3:])]  # sent at once, that no busy machine lies between them
 
     server.script(speaking(speaks))
     with Client(server.base_url) as lab:
@@ -113,7 +114,7 @@ def test_a_voice_that_streams_silence_is_not_the_first_to_sound(server):
 def test_a_player_that_waits_for_samples_is_counted(server):
     data = sound(tone(0.05), np.zeros(RATE // 20), tone(0.1)).encode("pcm")
     first = len(data) // 4
-    pieces = (data[:first], 0.3, data[first : 3 * first], data[3 * first :])
+    pieces = (data[:first], 1.0, data[first : 3 * first], data[3 * first :])
     server.script(speaking(lambda *_: chunked(*pieces, content_type=f"audio/pcm; rate={RATE}")))
     with Client(server.base_url) as lab:
         (call,) = evaluate.latency(lab, "One.", "plain", ways="stream").to_dict("records")
@@ -185,7 +186,12 @@ def test_failed_calls_are_a_note_and_long_refusals_fail(server, tmp_path, no_wai
 
 def test_calls_at_the_same_time_are_counted_by_their_number(server):
     pcm = sound(tone(0.1)).encode("pcm")
-    server.script(speaking(lambda *_: chunked(0.05, pcm, content_type=f"audio/pcm; rate={RATE}")))
+
+    def speaks(_, number):
+        wait_s = 0.05 if number < 2 else 0.6  # in which all four of a turn arrive
+        return chunked(wait_s, pcm, content_type=f"audio/pcm; rate={RATE}")
+
+    server.script(speaking(speaks))
     with Client(server.base_url, max_concurrency=1) as lab:
         calls = evaluate.latency(lab, ["One.", "Two."], "plain", ways="stream", concurrency=(1, 4))
     assert calls["error"].isna().all()
@@ -218,7 +224,8 @@ def test_a_study_compares_voices_at_the_same_load(server, tmp_path):
     assert before.summary["timed_calls"].tolist() == [6]
     alone = before.speed.query("concurrency == 1")["total_s"]
     assert before.summary["total_s"].tolist() == [alone.median()]
-    assert before.speed.query("concurrency == 2")["total_s"].median() > 1.5 * alone.median()
+    assert server.most_active == 2
+    assert before.speed.query("concurrency == 2")["total_s"].max() >= 0.03 * 2**2
     assert "Speed under load" in [view.title for view in before.views]
     assert [step for step in stages if step[0] == "speed"][-1] == ("speed", 19, 19)
     changes = now.compare(before).differences
