@@ -4,6 +4,7 @@ import csv
 import pickle
 import re
 import unicodedata
+from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 
@@ -41,6 +42,15 @@ def test_equal_readings_are_alike_and_others_stay_apart():
         assert normalizer(name)(one) == normalizer(name)(other), (name, one)
     for name, one, other in read_pairs("apart"):
         assert normalizer(name)(one) != normalizer(name)(other), (name, one)
+
+
+@pytest.mark.slow
+def test_rules_of_chinese_name_the_package_that_converts():
+    pytest.importorskip("opencc")
+    (step,) = (step for step in normalizer("zh").steps if step.name == "simplified")
+    packages = metadata.packages_distributions()["opencc"]
+    named = ", ".join(sorted(f"{package} {metadata.version(package)}" for package in packages))
+    assert step.format_rules().startswith(f"t2s by {named}(")
 
 
 # Without the additions of this package: signs of money after their number or apart from it, and minus signs.

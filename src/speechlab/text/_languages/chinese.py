@@ -7,6 +7,7 @@ OpenCC converts traditional to simplified characters, if a package with the modu
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, cast
@@ -96,12 +97,22 @@ _OTHER_FORMS = (
 )
 
 
-def _describe_converter_packages() -> str:
-    """Return the installed package with the module ``opencc``; two have it, with different dictionaries."""
-    from importlib.metadata import packages_distributions, version
+# Distributions with a module ``opencc``, whose dictionaries differ.
+_CONVERTER_PACKAGES = ("opencc", "opencc-python-reimplemented")
 
-    names = sorted(packages_distributions().get("opencc", []))
-    return "t2s by " + ", ".join(f"{name} {version(name)}" for name in names) + _QIAN_UNLESS_DRY.pattern
+
+def _describe_converter_packages() -> str:
+    """Return the installed packages with the module ``opencc``."""
+    from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+
+    found = []
+    for name in _CONVERTER_PACKAGES:
+        with suppress(PackageNotFoundError):
+            found.append(distribution(name))
+    if not found:  # another one; the metadata of all packages are read, which takes a second
+        found = [distribution(name) for name in packages_distributions().get("opencc", [])]
+    named = sorted(f"{package.metadata['Name']} {package.version}" for package in found)
+    return "t2s by " + ", ".join(named) + _QIAN_UNLESS_DRY.pattern
 
 
 @cache
