@@ -20,7 +20,7 @@ from speechlab.evaluate._readings.readings_study import readings
 from speechlab.evaluate._recognition.recognition_study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip
-from speechlab.evaluate._speech.speed import latency
+from speechlab.evaluate._speech.latency import latency
 from speechlab.evaluate._translation.translation_study import translation
 from speechlab.evaluate._voices.acceptance import acceptance
 from speechlab.evaluate._voices.voices_study import voices

@@ -11,7 +11,7 @@ from speechlab.metrics._alignment.alignment import Alignment, Edit
 from speechlab.metrics._alignment.units import choose_unit
 from speechlab.metrics._differences.compare import classify_differences, has_difference_classes
 from speechlab.metrics._differences.differences import Difference, TextComparison
-from speechlab.metrics._differences.english_classes import list_pronunciations
+from speechlab.metrics._differences.english_pronunciations import list_pronunciations
 from speechlab.metrics._rates.compare import Comparison, compare
 from speechlab.metrics._rates.entities import entity_scores
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
