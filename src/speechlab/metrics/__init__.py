@@ -12,7 +12,8 @@ from speechlab.metrics._alignment.units import choose_unit
 from speechlab.metrics._differences.compare import classify_differences, has_difference_classes
 from speechlab.metrics._differences.differences import Difference, TextComparison
 from speechlab.metrics._differences.english_pronunciations import list_pronunciations
-from speechlab.metrics._rates.compare import Comparison, compare
+from speechlab.metrics._rates.compare import compare
+from speechlab.metrics._rates.comparison import Comparison
 from speechlab.metrics._rates.entities import entity_scores
 from speechlab.metrics._rates.error_rate import ErrorRate, error_rate
 from speechlab.metrics._rates.formatting import formatting_rates
