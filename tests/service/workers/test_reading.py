@@ -109,7 +109,7 @@ def test_a_reader_that_hangs_is_ended_in_time(readers):
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is Linux's here")
 def test_a_text_that_takes_too_much_memory_is_refused(readers):
     one = readers(read_memory_bytes=64 * 2**20, read_wall_s=60)
-    assert "read_memory_bytes" in failed(lambda: one.english("a b " * 4_000_000))
+    assert "read_memory_bytes" in failed(lambda: one.english("a b " * 2_000_000))
     assert one.english("After.")
 
 
