@@ -23,6 +23,8 @@ if hasattr(os, "fork"):
             "rich.progress",
             "speechlab.datasets",
             "speechlab.evaluate",
+            "speechlab.plots",
+            "speechlab.widgets",
             "support.forked",
             "typer.core",
         ]
