@@ -147,7 +147,7 @@ def test_prices_may_be_written_as_json(report):
 @pytest.mark.slow
 def test_the_command_reads_prices_from_a_file(report, tmp_path):
     plant(120, dear=spoil(0.05), cheap=spoil(0.05)).assign(duration_s=6.0).to_csv(tmp_path / "rows.csv")
-    (tmp_path / "prices.json").write_text(json.dumps(report.record["settings"]["prices"]))
+    (tmp_path / "prices.json").write_text(json.dumps(report.record["settings"]["prices"]), "utf-8-sig")
     (tmp_path / "torn.json").write_text('{"dear"')
     outputs = ["--hypothesis", "dear=dear", "--hypothesis", "cheap=cheap"]
     command = [

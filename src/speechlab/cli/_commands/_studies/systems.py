@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import os
 import re
@@ -162,7 +163,7 @@ def _read_glossary(file: Path) -> Any:
 def _read_prices(file: Path) -> Any:
     """Return the prices of a file of JSON, which the study checks."""
     try:
-        return orjson.loads(file.read_bytes())
+        return orjson.loads(file.read_bytes().removeprefix(codecs.BOM_UTF8))
     except (OSError, ValueError) as error:
         raise _build_option_error("prices", f"{file}: it cannot be read as JSON ({error})") from error
 
