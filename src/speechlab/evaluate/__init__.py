@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.batch import Price
+from speechlab.evaluate._acceptance_study import acceptance
 from speechlab.evaluate._cast import speaks, voice_name
 from speechlab.evaluate._listening.listening_study import listening, listening_answers
 from speechlab.evaluate._listening.power import listening_power
@@ -22,7 +23,6 @@ from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.latency import latency
 from speechlab.evaluate._translation.translation_study import translation
-from speechlab.evaluate._voices.acceptance import acceptance
 from speechlab.evaluate._voices.voices_study import voices
 from speechlab.evaluate._watch import watch
 from speechlab.evaluate._writing.contents import Conclusion, Drawing, Finding
