@@ -145,9 +145,9 @@ READING = """
 import pandas as pd, sys
 from speechlab import batch
 from speechlab.batch._run import progress
-from speechlab.batch import _caller
+from speechlab.batch import _process
 from speechlab.client import Client
-_caller._BAR_DELAY_S = 0.0  # else the bar of a fast machine is never seen
+_process._BAR_DELAY_S = 0.0  # else the bar of a fast machine is never seen
 frame = pd.DataFrame({"audio": [sys.argv[3]] * 150})
 batch.plan_transcription(frame, Client(base_url=sys.argv[1]), store=sys.argv[2])
 """
