@@ -24,7 +24,7 @@ from speechlab.evaluate._round_trip import round_trip
 from speechlab.evaluate._speech.latency import latency
 from speechlab.evaluate._translation.translation_study import translation
 from speechlab.evaluate._voices.voices_study import voices
-from speechlab.evaluate._watch import watch
+from speechlab.evaluate._watch.watch_study import watch
 from speechlab.evaluate._writing.contents import Conclusion, Drawing, Finding
 
 __all__ = [

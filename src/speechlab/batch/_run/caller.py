@@ -24,7 +24,6 @@ from speechlab.client import (
 from speechlab.errors import InvalidRequestError, SpeechLabError, StoreError
 
 if TYPE_CHECKING:
-    from speechlab.batch._options import CallingOptions, WaitingOptions
     from speechlab.batch._run.execution import Execution
     from speechlab.batch._run.turns import BatchTurns, LeaseTurns
     from speechlab.store import Store
@@ -39,7 +38,7 @@ _MAX_END_S = 10.0
 class BlockingCaller:
     """The caller's thread, which blocks while the client's loop makes calls, shows progress and gets interrupts."""
 
-    def __init__(self, lab: object, options: WaitingOptions | CallingOptions) -> None:
+    def __init__(self, lab: object, options: Mapping[str, Any]) -> None:
         if not isinstance(lab, Client):
             text = repr(lab)
             name = text if len(text.splitlines()) == 1 else f"a {type(lab).__name__}"

@@ -17,7 +17,6 @@ from speechlab.evaluate._advice.speech_report import build_speech_report
 from speechlab.evaluate._audit.audit_report import build_audit_report, score_predictions
 from speechlab.evaluate._changes.changes_report import compare_reports
 from speechlab.evaluate._changes.tested import DEFAULT_NAMES
-from speechlab.evaluate._changes.watch_series import rescore_study_rows
 from speechlab.evaluate._listening.listening_report import build_listening_report
 from speechlab.evaluate._recognition.hallucinations import flag_hallucinations_and_truncation
 from speechlab.evaluate._recognition.hotwords import measure_hotword_effects
@@ -36,7 +35,8 @@ from speechlab.evaluate._translation.translation_measures import (
 from speechlab.evaluate._translation.translation_report import build_translation_report
 from speechlab.evaluate._voice_ranks.voice_order import rank_voices
 from speechlab.evaluate._voices.voices_report import build_voices_report
-from speechlab.evaluate._watch import build_watch_report
+from speechlab.evaluate._watch.watch_series import rescore_study_rows
+from speechlab.evaluate._watch.watch_study import build_watch_report
 from speechlab.evaluate._writing.columns import View, build_count_column, build_rate_column, build_text_column
 from speechlab.evaluate._writing.contents import Contents, Finding
 from speechlab.text import get_language_name

@@ -16,12 +16,12 @@ from speechlab.evaluate._changes.tested import (
     build_grouped_report_rows,
     build_grouped_translation_rows,
 )
-from speechlab.evaluate._changes.watch_answer import find_change
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._speech.ranking import READINGS, choose_ranking_counts_by_row
 from speechlab.evaluate._speech.speech_rows import rescore_rows
 from speechlab.evaluate._study_columns import NO_SPEAKER
 from speechlab.evaluate._translation.translation_measures import Columns, rescore_translations
+from speechlab.evaluate._watch.watch_answer import find_change
 from speechlab.metrics import POINTS, RATIO, sequential_test
 
 if TYPE_CHECKING:

@@ -17,16 +17,16 @@ from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._changes.tested import (
     sort_by_magnitude,
 )
-from speechlab.evaluate._changes.watch_answer import build_watch_conclusion, describe_change
-from speechlab.evaluate._changes.watch_series import (
+from speechlab.evaluate._report import Report
+from speechlab.evaluate._study_columns import SIDES
+from speechlab.evaluate._watch.watch_answer import build_watch_conclusion, describe_change
+from speechlab.evaluate._watch.watch_series import (
     ALPHA,
     build_comparable_rows,
     build_series,
     collect_watched_values,
     rescore_study_rows,
 )
-from speechlab.evaluate._report import Report
-from speechlab.evaluate._study_columns import SIDES
 from speechlab.evaluate._writing.columns import DisplayColumn, View, build_number_column, build_text_column
 from speechlab.evaluate._writing.contents import Contents, Drawing, Finding, ShownRows
 from speechlab.evaluate._writing.methods import describe_methods, list_distinct_values

@@ -1,0 +1,1 @@
+"""The study that watches many runs of another: its series, what changed, and its report."""
