@@ -50,6 +50,23 @@ def mine(tmp_path):
         yield lab
 
 
+@pytest.mark.parametrize("kind", ["wav", "flac", "ogg", "mp3"])
+def test_the_usage_counts_the_seconds_of_recordings_of_every_form(mine, tmp_path, kind):
+    path = tone(1.5).save(tmp_path / f"a.{kind}")
+    seconds = sl.AudioClip.from_file(path).duration_s
+    data = path.read_bytes()
+    with path.open("rb") as file:
+        forms = [path, str(path), data, bytearray(data), file, {"path": str(path), "bytes": None}]
+        for form in forms:
+            before = mine.usage.recognized_s
+            mine.transcribe(form)
+            assert mine.usage.recognized_s - before == pytest.approx(seconds, abs=0.01), form
+    store, before = tmp_path / "store", mine.usage.recognized_s
+    for _ in range(2):  # of which the second asks nothing
+        batch.transcribe(pd.DataFrame({"audio": [str(path)]}), mine, store=store, progress=False)
+    assert mine.usage.recognized_s - before == pytest.approx(seconds, abs=0.01)
+
+
 def test_a_function_gets_the_clip_and_any_language(mine):
     assert mine.transcribe(tone(), language="fr").text == "4000 frames at 8000 in fr"
     assert mine.transcribe(tone()).language == ""

@@ -159,7 +159,8 @@ class Performer:
             operation = replace(cast("Any", operation), timeout=left_s)
         reply = await self.sender.perform(operation)
         result = await self._read(operation, reply)
-        self.sender.totals.add(**operation.count_usage(result))
+        spent = await run_in_thread_if_large(operation.effort, operation.count_usage, result)
+        self.sender.totals.add(**spent)
         if stored is not None:
             await asyncio.to_thread(stored.save_result, operation, reply, result)
         return reply, result

@@ -25,6 +25,7 @@ from speechlab.client._operations.recording import (
     build_recognition_body,
     build_recording,
     compute_digest,
+    measure_sound_s,
 )
 from speechlab.contract import (
     RECOGNITION_PATH,
@@ -300,9 +301,8 @@ class Transcribe(Operation[Transcript]):
         return clip.to_mono()
 
     def count_usage(self, result: Transcript) -> dict[str, float]:  # noqa: ARG002 - other operations need it
-        if (clip := self.samples) is not None:  # which are not encoded for their length
-            return {"calls": 1, "recognized_s": clip.duration_s}
-        return {"calls": 1, "recognized_s": self.recording.duration_s if self.recording.exact else 0.0}
+        clip = self.samples  # which are not encoded for their length
+        return {"calls": 1, "recognized_s": measure_sound_s(self.recording if clip is None else clip)}
 
     def build_record(self, result: Transcript) -> dict[str, Any]:
         values = {**to_contract_fields(result), "processing_s": result.timing.processing_s}

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from io import BytesIO
@@ -20,10 +20,17 @@ import orjson
 import pybase64
 
 from speechlab._files import open_regular_file
-from speechlab.audio import RECORDINGS_ALLOWED, AudioClip, detect_format, require_bytes, unify_recording
+from speechlab.audio import (
+    RECORDINGS_ALLOWED,
+    AudioClip,
+    detect_format,
+    measure_length_s,
+    require_bytes,
+    unify_recording,
+)
 from speechlab.client._operations.call import Body
 from speechlab.contract import INPUT_FORMATS, NO_AUDIO, AudioFormat
-from speechlab.errors import InvalidRequestError, UnsupportedAudioError
+from speechlab.errors import InvalidRequestError, SpeechLabError, UnsupportedAudioError
 from speechlab.remote import locate_file
 
 # Input for recognition. A tuple contains samples, as AudioClip takes them, and their rate in Hz, in either
@@ -65,6 +72,17 @@ def compute_digest(recording: Recording) -> str:
         while data := file.read(_WHOLE):
             digest.update(data)
     return digest.hexdigest()
+
+
+def measure_sound_s(recording: Recording | AudioClip) -> float:
+    """Return the seconds of a recording; 0 if it cannot be measured, since its transcript must not be lost."""
+    if isinstance(recording, AudioClip) or recording.exact:
+        return recording.duration_s
+    with suppress(SpeechLabError, OSError, ValueError), closing(recording.open()) as file:
+        path = getattr(file, "name", None)  # of a file on disk, of which the headers are read alone
+        is_path = isinstance(path, str | os.PathLike)
+        return measure_length_s(path if is_path else file.read(recording.size))
+    return 0.0
 
 
 def build_recording(audio: AudioInput) -> Recording:
