@@ -94,6 +94,14 @@ def test_each_fault_is_found_named_and_taken_again_and_nothing_is_paid_twice(sto
     pd.testing.assert_frame_equal(again[columns], made[columns])
 
 
+@pytest.mark.parametrize("idle", [{"takes": 5}, {"fallback_voice": "bob"}, {"language": "en"}])
+def test_options_of_a_check_are_refused_without_one(store, idle):
+    stage = Stage({})
+    with pytest.raises(InvalidRequestError, match=f"{next(iter(idle))} has no effect without check"):
+        batch.synthesize(["hello"], stage.lab, voice="ada", store=store, progress=False, **idle)
+    assert not stage.calls
+
+
 def test_another_language_is_found_by_a_recognizer_that_is_not_told_one(store):
     stage = Stage({TEXTS[0]: "lose"}, misheard=set(TEXTS[1].replace(",", "").split()))
 

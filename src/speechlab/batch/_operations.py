@@ -14,6 +14,7 @@ from speechlab.batch._options import (
     TranslationOptions,
     TranslationPlanOptions,
     check_and_sort_options,
+    check_idle_options,
     expose_options,
 )
 from speechlab.batch._plan.steps import SynthesisStep, TranscriptionStep, TranslationStep
@@ -145,6 +146,7 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
 
         return synthesize_with_check(lab, frame, options)
     check_and_sort_options("synthesize", options, SynthesisOptions)
+    check_idle_options(options)
     return process_table(
         lab,
         SynthesisStep,

@@ -179,6 +179,17 @@ def expose_options(options: type, **other: object) -> Callable[[F], F]:
     return decorate
 
 
+def check_idle_options(given: Mapping[str, Any]) -> None:
+    """Refuse options of a check in a batch without one, where they would change nothing."""
+    idle = [name for name in CheckingOptions.__annotations__ if given.get(name) is not None]
+    if idle:
+        message = (
+            f"{idle[0]} has no effect without check; give check=lab, the client that recognizes the speech, or leave "
+            f"out {', '.join(idle)}"
+        )
+        raise InvalidRequestError(message, parameter=idle[0])
+
+
 def check_and_sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
     """Check the options of a call, and sort them by the TypedDict that lists each."""
     defaults = {
