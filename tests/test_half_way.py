@@ -42,6 +42,15 @@ def test_a_missing_column_is_found_by_its_cells_or_its_name(name, likely):
     assert find_likely_column(list(FRAME.columns), name, FRAME) == likely
 
 
+@pytest.mark.parametrize(
+    "cell",
+    ["2026-11-29T09:57:05.123Z", "2026-11-29 09:57:05", "9f86d081884c7d65", "heart", "ok", "7 / 9 + 3"],
+)
+def test_times_codes_and_remarks_are_not_proposed_as_texts(cell):
+    frame = pd.DataFrame({"answered_at": [cell], "error": "the voice has no name", "why": "lost a word"})
+    assert find_likely_column(list(frame.columns), "transcript", frame) is None
+
+
 def test_each_door_proposes_the_likely_column():
     lab = sl.system("half", transcribe=lambda clip: "yes", translate=lambda text, **_: text, version="1")
     doors = [

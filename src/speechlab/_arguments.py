@@ -135,6 +135,8 @@ _ROLES = {
 _TEXTS = frozenset(
     {"text", "reference", "hypothesis", "sentence", "transcript", "transcription", "translation"}
 )
+_NO_LETTERS = re.compile(r"[\s\d!-/:-@\[-`{-~]")
+_REMARKS = frozenset({"error", "why"})  # columns of prose that is about a row
 _LOOKED_AT = 20  # cells
 _ALIKE = 0.75  # of two names
 
@@ -153,13 +155,20 @@ def find_likely_column(columns: Sequence[object], name: object, frame: object = 
         column: [c for c in frame[column].head(_LOOKED_AT) if isinstance(c, str) and c] for column in names
     }
     if name in _TEXTS:
-        return find_text_column(cells)
+        prose = {column: some for column, some in cells.items() if column not in _REMARKS and _is_prose(some)}
+        return find_text_column(prose)
     if name in _ROLES:
         fitting = (
             column for column, some in cells.items() if some and all(map(_ROLES[name].fullmatch, some))
         )
         return next(fitting, None)
     return None
+
+
+def _is_prose(cells: Sequence[str]) -> bool:
+    """Return whether most cells have several words, or are not ASCII, and are no times or digests."""
+    prose = [cell for cell in cells if " " in cell.strip() or not cell.isascii()]
+    return 2 * sum(2 * len(_NO_LETTERS.findall(cell)) < len(cell) for cell in prose) > len(cells)
 
 
 def find_text_column(cells: Mapping[str, Sequence[str]]) -> str | None:

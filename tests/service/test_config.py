@@ -278,7 +278,7 @@ def test_parse_settings_names_missing_values_and_typos():
     with pytest.raises(ConfigurationError, match="'queue_limit' has no value") as caught:
         parse_settings(["queue_limit"])
     assert "did you mean" not in str(caught.value)
-    with pytest.raises(ConfigurationError, match="no setting 'queue_limits'; did you mean queue_limit"):
+    with pytest.raises(ConfigurationError, match="no setting 'queue_limits'; did you mean 'queue_limit'"):
         parse_settings(["queue_limits=8"])
 
 

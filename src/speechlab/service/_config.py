@@ -10,7 +10,6 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -342,13 +341,9 @@ def parse_settings(options: Iterable[str], engines: Iterable[str] = ()) -> dict[
     for option in options:
         name, equals, text = option.partition("=")
         if name not in list_setting_names():
-            near = get_close_matches(name, list_setting_names(), 1)
-            hint = (
-                f"did you mean {near[0]}?"
-                if near
-                else "help(speechlab.service.ServiceConfig) lists the settings"
-            )
-            raise ConfigurationError(f"--set {option!r}: there is no setting {name!r}; {hint}")
+            meant = propose_name(list_setting_names(), name)
+            hint = meant or "; help(speechlab.service.ServiceConfig) lists the settings"
+            raise ConfigurationError(f"--set {option!r}: there is no setting {name!r}{hint}")
         if not equals:
             raise ConfigurationError(f"--set {option!r} has no value; it must look like queue_limit=8")
         settings[name] = _parse_setting(name, text, f"--set {name}")

@@ -17,7 +17,7 @@ from speechlab.errors import InvalidRequestError
 _MAX_MATCHES = 6
 _MAX_NAMES = 20
 # Minimum similarity of a name for "did you mean"; 1 is identical.
-_MIN_SIMILARITY = 0.7
+_MIN_SIMILARITY = 0.75
 _SOFT_STYLE = "opacity:.74;font-size:.92em"
 
 
