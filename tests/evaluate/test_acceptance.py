@@ -111,3 +111,46 @@ def test_a_saved_report_is_verified_and_sampled_again(tmp_path):
     again = evaluate.open_report(tmp_path / "ready")
     assert again.answer == report.answer == "All 21 lines are ready. All were heard."
     assert again.sample(5).frame["note"].eq("right").all()
+
+
+def test_a_line_whose_sound_cannot_be_read_is_not_ready_in_the_table_or_in_the_folder(tmp_path):
+    made = lines(12)
+    (tmp_path / "text.wav").write_text("no sound at all")
+    made["audio"] = made["audio"].astype(object)
+    made.loc[0, "audio"], made.loc[1, "audio"] = str(tmp_path / "gone.wav"), str(tmp_path / "text.wav")
+    made.loc[2, "audio"] = None
+    report = evaluate.acceptance(made)
+    assert report.conclusion.text.startswith(
+        "9 of 12 lines are ready; 3 failed; the sound of 3 lines cannot be read: there is no file "
+    )
+    assert report.table["state"].tolist() == ["failed"] * 3 + ["ready"] * 9
+    assert report.table["why"].str.startswith("its sound cannot be read: ")[:3].all()
+    assert len(report.sample(12).frame) == 9
+    report.save(tmp_path / "ready")
+    again = evaluate.open_report(tmp_path / "ready")
+    assert (again.answer, again.table["audio"].notna().sum()) == (report.answer, 9)
+    assert evaluate.verify(tmp_path / "ready")
+
+
+def test_a_recognizer_that_failed_is_named_in_the_first_sentence_until_the_line_is_heard():
+    made = lines(2, "unclear")
+    made.loc[2, "why"] = "could not be judged: the recognizer failed: no memory"
+    made.loc[2, "transcript"] = None
+    sentence = evaluate.acceptance(made).conclusion.text
+    assert sentence == (
+        "2 of 3 lines are ready; 1 needs an ear; the recognizer failed for 1 of 3 lines: no memory."
+    )
+    heard = made[2:].assign(note="right")
+    assert evaluate.acceptance(made, heard).conclusion.text == "All 3 lines are ready."
+    assert evaluate.acceptance(lines(0, "faulty")).conclusion.text == "0 of 1 line is ready; 1 needs an ear."
+
+
+def test_a_checked_batch_is_read_from_csv_and_what_is_no_number_is_refused(tmp_path):
+    made = lines(3, "faulty").assign(takes=[1, 2, 1, 3])
+    made["audio"] = str(CLIP.save(tmp_path / "a.wav"))
+    made.to_csv(tmp_path / "made.csv", index=False)
+    report = evaluate.acceptance(tmp_path / "made.csv")
+    assert report.conclusion.text == evaluate.acceptance(made).conclusion.text
+    assert report.summary["taken_again"].tolist() == [2]
+    with pytest.raises(InvalidRequestError, match="row 3: column 'takes' holds 'many', which is no number"):
+        evaluate.acceptance(made.assign(takes=["1", "2", "many", None]))

@@ -6,13 +6,15 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from speechlab._arguments import require_columns
+from speechlab._arguments import is_missing, require_columns
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
+from speechlab.audio import measure_length_s
 from speechlab.datasets import to_table
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.evaluate._acceptance.acceptance_report import (
     DECISION,
+    LOST,
     RIGHT,
     SAMPLED,
     WRONG,
@@ -20,12 +22,15 @@ from speechlab.evaluate._acceptance.acceptance_report import (
 )
 from speechlab.evaluate._report import Report
 from speechlab.evaluate._writing.record import build_record
+from speechlab.remote import is_remote
 
 if TYPE_CHECKING:
     from speechlab.widgets import AudioTable
 
 # Columns of a checked batch that the report reads by their own names.
 _CHECKED = ("audio", "duration_s", "status", "error", "key", "transcript", "take", "takes", "check", "why")
+# Those of numbers, which are texts in a CSV file.
+_NUMBERS = ("duration_s", "take", "takes")
 
 
 @shorten_tracebacks
@@ -43,7 +48,7 @@ def acceptance(
     What slipped through is known only by hearing: ``report.sample(60)`` is a table of the exceptions and of ready
     lines drawn by chance, with a key each for right and wrong. Given back as ``heard``, it makes the bound: the most
     wrong lines among the ready ones that such a sample leaves possible (exact, hypergeometric, one-sided, 95%).
-    Without a sample that was heard whole there is no bound.
+    Without a sample that was heard whole there is no bound. A line whose sound cannot be read has failed.
 
     Args:
         made: What ``sl.batch.synthesize(…, check=…)`` returned.
@@ -59,7 +64,8 @@ def acceptance(
         ``tables["bound"]`` has the sample and what follows from it.
 
     Raises:
-        InvalidRequestError: The table is of no checked batch, or a note of what was heard is neither right nor wrong.
+        InvalidRequestError: The table is of no checked batch, a column of numbers has others, or a note of what was
+            heard is neither right nor wrong.
 
     Example:
         >>> facts = dict.fromkeys(["duration_s", "error", "transcript", "take", "why"]) | {"takes": 1}
@@ -75,11 +81,51 @@ def acceptance(
     frame = require_columns(frame, text, *_CHECKED, argument="made", hint=hint)
     decisions = {} if heard is None else _read_decisions(heard)
     decided: Any = pd.array([decisions.get(key) for key in frame["key"]], dtype="string")
-    rows = frame.assign(**{DECISION: decided})
+    rows = _mark_lost_sounds(_parse_numbers(frame)).assign(**{DECISION: decided})
     rows[SAMPLED] = frame["key"].isin([*decisions])
     columns = {"text": text} | ({"language": language} if language in rows.columns else {})
     record = build_record("acceptance", None, text=text, language=language)
     return Report.of(build_acceptance_report(title, rows, columns, record))
+
+
+def _parse_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with numbers where a file has them as texts."""
+    for name in _NUMBERS:
+        cells = frame[name].astype(object).where(frame[name].notna(), None)
+        numbers = pd.to_numeric(cells, errors="coerce")
+        wrong = (numbers.isna() & cells.notna()).to_numpy().nonzero()[0]
+        if len(wrong):
+            at = int(wrong[0])
+            message = f"row {at + 1:,}: column {name!r} holds {cells.iloc[at]!r:.40}, which is no number"
+            raise InvalidRequestError(message, parameter="made")
+        frame = frame.assign(**{name: numbers.astype("Float64" if name == "duration_s" else "Int64")})
+    return frame
+
+
+def _mark_lost_sounds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows, of which one that was checked, and whose sound cannot be read now, has failed."""
+    cells = zip(frame["audio"].tolist(), frame["check"].tolist(), strict=True)
+    reasons = [None if is_missing(check) else _find_lost_reason(sound) for sound, check in cells]
+    if not any(reasons):
+        return frame
+    columns = {name: frame[name].tolist() for name in ("audio", "check", "status", "error", "why")}
+    for at, reason in enumerate(reasons):
+        if reason is not None:
+            for name, value in zip(columns, (None, None, "error", reason, reason), strict=True):
+                columns[name][at] = value
+    return frame.assign(**{name: pd.Series(cells, frame.index, "object") for name, cells in columns.items()})
+
+
+def _find_lost_reason(sound: Any) -> str | None:
+    """Return why the sound of a line cannot be read, or None if it can; an address is not asked."""
+    if is_missing(sound):
+        return f"{LOST}there is none"
+    try:
+        if not (isinstance(sound, str) and is_remote(sound)):
+            measure_length_s(sound)
+    except (SpeechLabError, OSError, TypeError, ValueError) as error:
+        return f"{LOST}{error}"
+    return None
 
 
 def _read_decisions(heard: Any) -> Mapping[str, str | None]:

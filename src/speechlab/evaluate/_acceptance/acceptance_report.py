@@ -22,6 +22,10 @@ from speechlab.metrics import compute_count_bound
 
 RIGHT, WRONG = "right", "wrong"
 DECISION, SAMPLED = "decision", "sampled"
+# How the error of a line begins whose sound cannot be read, and the reason of one that the recognizer failed for.
+LOST = "its sound cannot be read: "
+_UNRECOGNIZED = "the recognizer failed: "
+_MAX_REASON = 160
 # Lines of a sample that shows, if none is wrong, that at most 5% are (95%).
 SAMPLE_SIZE = 60
 READY = "ready"
@@ -75,7 +79,7 @@ def build_acceptance_report(
         title,
         table,
         summary,
-        Conclusion(_describe_lines(counts), _describe_bound(sample, counts[READY], rows)),
+        Conclusion(_describe_lines(counts, table), _describe_bound(sample, counts[READY], rows)),
         "acceptance",
         tables={
             "bound": pd.DataFrame([{**sample._asdict(), "bound": sample.bound}]).astype({"bound": "Int64"})
@@ -116,8 +120,8 @@ def _find_state(row: Mapping[Any, Any]) -> str:
     return READY if is_right else "needs an ear" if is_missing(row[DECISION]) else "wrong"
 
 
-def _describe_lines(counts: Mapping[str, int]) -> str:
-    """Return the first sentence: how many lines are ready, and what the others need."""
+def _describe_lines(counts: Mapping[str, int], table: pd.DataFrame) -> str:
+    """Return the first sentence: how many lines are ready, what the others need, and what was not there for it."""
     total, ready = sum(counts.values()), counts[READY]
     if ready == total:
         texts = {0: "There are no lines.", 1: "The line is ready."}
@@ -125,7 +129,23 @@ def _describe_lines(counts: Mapping[str, int]) -> str:
     others = [
         f"{counts[state]} {_CLAUSES[state][counts[state] > 1]}" for state in _STATES[:-1] if counts[state]
     ]
-    return f"{ready:,} of {format_count(total, 'line')} are ready; {', '.join(others)}."
+    parts = [", ".join(others)]
+    lost = [
+        error[len(LOST) :] for error in table["error"] if isinstance(error, str) and error.startswith(LOST)
+    ]
+    if lost:
+        parts.append(f"the sound of {format_count(len(lost), 'line')} cannot be read: {_shorten(lost[0])}")
+    waiting = table[(table["state"] == "needs an ear") & table["transcript"].isna()]
+    reasons = [why.partition(_UNRECOGNIZED)[2] for why in waiting["why"] if isinstance(why, str)]
+    if reasons := [reason for reason in reasons if reason]:
+        of = f"{len(reasons):,} of {format_count(total, 'line')}"
+        parts.append(f"the recognizer failed for {of}: {_shorten(reasons[0])}")
+    is_or_are = "is" if total == 1 else "are"
+    return f"{ready:,} of {format_count(total, 'line')} {is_or_are} ready; {'; '.join(parts)}."
+
+
+def _shorten(reason: str) -> str:
+    return (reason if len(reason) <= _MAX_REASON else f"{reason[: _MAX_REASON - 1]}…").rstrip(". ")
 
 
 def _describe_bound(sample: HeardSample, ready: int, rows: pd.DataFrame) -> str:
