@@ -86,7 +86,14 @@ def test_each_fault_is_found_named_and_taken_again_and_nothing_is_paid_twice(sto
     assert all(part in text for part, text in zip(parts, why[2:6], strict=True))
     assert pd.isna(made["why"][6:]).all()
     assert made["attempts"].tolist() == [2] * 6 + [1] * 6
-    assert "speechlab_run" not in made.attrs
+    run = batch.load(made, store)
+    pd.testing.assert_frame_equal(run.table(), made)
+    assert run.verify()
+    assert (run.status, run.manifest["usage"]["calls"], run.manifest["statuses"]) == (
+        "finished",
+        18,
+        {"ok": 12},
+    )
     calls, heard = len(stage.calls), stage.heard
     again = stage.make(store)
     assert (len(stage.calls), stage.heard) == (calls, heard) == (18, 18 + 2)

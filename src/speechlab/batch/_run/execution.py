@@ -91,6 +91,11 @@ BuildWindow = Callable[[RunRules], "CallWindow | LeaseWindow"]
 WaitForService = Callable[[], Awaitable[None]]
 
 
+def build_run_id() -> str:
+    """Return the id of a new run: its time in UTC, and a random part."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
 @dataclass
 class Execution:
     """The run of a plan: its calls are claimed, made and stored, and its results joined."""
@@ -107,8 +112,6 @@ class Execution:
     _input: Any = field(default_factory=hashlib.sha256)
 
     def __post_init__(self) -> None:
-        now = datetime.now(UTC)
-        name = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
         step = self.plan.step
         manifest = {
             **collect_environment(),
@@ -121,7 +124,7 @@ class Execution:
         self.failures = FailureCounter(self.plan.prefix)
         self._output = ResultDigest(type(step))
         self._began = time.monotonic()
-        self.record = RunRecord(name, step.operation, "running", now.timestamp(), None, manifest)
+        self.record = RunRecord(build_run_id(), step.operation, "running", time.time(), None, manifest)
 
     async def run(self, store: Store, begin: BuildWindow, ready: WaitForService) -> None:
         """Make the calls and record their outcomes. A read-only store gets no records."""

@@ -22,6 +22,7 @@ from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_reque
 from speechlab.batch._table.failures import suppress_failure_warnings
 from speechlab.batch._takes.judge import Judge
 from speechlab.batch._takes.lines import AGAIN, CUT, FALLBACK, LineTake, ScriptLine
+from speechlab.batch._takes.record import record_takes
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
 from speechlab.text import language_code, list_language_codes
@@ -83,6 +84,7 @@ class CheckedTakes:
         self._lines = _read_lines(whole, speaking["text"], checking["language"])
         self._pieces: list[pd.DataFrame] = []
         self._owners: list[int] = []
+        self._runs: list[str] = []  # none in a store that is only read
         self._varies: dict[str, bool] = {}  # whether a voice has other readings
         self._stopped = ""
 
@@ -191,6 +193,7 @@ class CheckedTakes:
         """Note whether a run stopped, and what is left of the budget."""
         if not isinstance(run, str):
             return
+        self._runs.append(run)
         manifest = self._store.run(run).manifest
         limits = {name: getattr(self._budget, name, None) for name in manifest["usage"]}
         left = {
@@ -219,6 +222,8 @@ class CheckedTakes:
             values = [None if row[at] == "" and name == "why" else row[at] for row in cells]
             table[prefix + name] = build_column(values, kind, table.index)
         table.attrs.pop(RUN_ATTRIBUTE, None)
+        if self._runs:
+            table.attrs[RUN_ATTRIBUTE] = record_takes(self._store, self._runs, table, prefix)
         return table
 
 
