@@ -143,6 +143,21 @@ def test_a_word_that_a_lexicon_respells_is_right_in_either_form(store):
     assert made[["check", "why", "takes"]].values.tolist() == [["unclear", why, 1]]
 
 
+def test_entries_of_voices_that_are_in_no_catalogue_are_named_once(store):
+    stage = Stage({TEXTS[0]: "lose"})
+    lexicon = Lexicon([("en", "coat", "cote", "adda"), ("en", "paper", "papr", "ADA"), ("en", "window", "w")])
+    with pytest.warns(
+        UserWarning, match="does not have, which change nothing: 'adda'; did you mean 'ada'"
+    ) as seen:
+        made = stage.make(store, TEXTS[:2], respell=lexicon, fallback_voice="bob")
+    assert len(seen) == 1
+    assert made["takes"].tolist() == [2, 1]
+    lexicon = Lexicon([("en", "coat", "c", "bobb")])
+    with pytest.warns(UserWarning, match="'bobb'; did you mean 'bob'"):
+        stage.lab.synthesize("coat", voice="ada", respell=lexicon)
+    stage.lab.synthesize("silver", voice="ada", respell=lexicon)
+
+
 def test_what_is_misheard_in_every_take_is_set_apart_and_what_stays_wrong_is_faulty(store):
     stage = Stage({TEXTS[0]: "lose", TEXTS[1]: "clip"}, always=True, misheard={"ladder"})
     made = stage.make(store, takes=4)

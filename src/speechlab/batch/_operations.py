@@ -103,7 +103,8 @@ def synthesize(frame: Table, lab: Client, **options: Unpack[SynthesisOptions]) -
         format: Format of the audio: flac, wav, mp3 or ogg; or a column. None for flac (lossless), or else the first
             of wav, ogg and mp3 that the voice has.
         sample_rate: Sample rate in Hz; None for 24,000; or a column.
-        temperature: Variation, for voices that support it; or a column.
+        temperature: Variation, for voices that support it; or a column. Other voices ignore it, but each value is
+            a call of its own.
         respell: A :class:`speechlab.text.Lexicon` of words that voices misread. The text is sent with its spellings;
             a row with a word of several readings is an error.
         repeat: Number of a deliberate repetition, from 0. Each number gives another reading of the same text.

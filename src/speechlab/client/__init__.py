@@ -32,6 +32,7 @@ from speechlab.client._operations.recognition import Transcribe, Transcript
 from speechlab.client._operations.speech import SpeechClip, Synthesize
 from speechlab.client._operations.translation import Translate, Translation, TranslationChunk
 from speechlab.client._operations.voices import VoiceCatalogue
+from speechlab.client._operations.voices import describe_absent_voices as describe_absent_voices
 from speechlab.client._realtime.job import AsyncSpeechEvents
 from speechlab.client._realtime.protocol import AudioDelta
 from speechlab.client._realtime.session import AsyncRealtimeSession

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from speechlab._arguments import build_argument_error, describe_missing_columns
+from speechlab._traces import warn_user
 from speechlab.audio import AudioClip
-from speechlab.batch._outcome import CallResult, PlannedCall
+from speechlab.batch._outcome import CallResult, PlannedCall, find_user_stacklevel
 from speechlab.batch._plan.parameters import (
     MODEL_COLUMN,
     Column,
@@ -26,7 +27,16 @@ from speechlab.batch._plan.parameters import (
     read_recording_cell,
     split_columns_and_values,
 )
-from speechlab.client import AsyncClient, Operation, Synthesize, Transcribe, Translate, VoiceCatalogue
+from speechlab.batch._table.failures import is_warning
+from speechlab.client import (
+    AsyncClient,
+    Operation,
+    Synthesize,
+    Transcribe,
+    Translate,
+    VoiceCatalogue,
+    describe_absent_voices,
+)
 from speechlab.contract import AudioFormat, OperationName, VadMode, Voice, compute_request_key
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 
@@ -170,6 +180,11 @@ class SynthesisStep(RowStep):
         super().__init__({name: value for name, value in given.items() if name != "respell"}, *facts)
         if self._respell is not None:
             self.settings["respell"] = [list(entry) for entry in self._respell]
+            text = (
+                describe_absent_voices(self._respell, self._voices) if self._voices and is_warning() else ""
+            )
+            if text:
+                warn_user(text, stacklevel=find_user_stacklevel())
 
     def _check_common_values(self, same: dict[str, Any]) -> None:
         if "voice" in same:

@@ -37,6 +37,11 @@ def suppress_failure_warnings() -> Iterator[None]:
         _warns_here.reset(before)
 
 
+def is_warning() -> bool:
+    """Return whether this block is to warn about rows."""
+    return _warns_here.get()
+
+
 @dataclass
 class FailureCounter:
     """Failed rows counted by their reasons, piece by piece."""

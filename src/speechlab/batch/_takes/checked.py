@@ -62,7 +62,8 @@ def synthesize_with_check(lab: Client, frame: Table, given: Mapping[str, Any]) -
         judge = Judge(checking["check"], {**calling, "store": store, "budget": None, "on_error": "row"})
         if checking["fallback_voice"] is not None:  # one that is not there is refused before anything is paid
             planning = {**parameters, **keeping, "store": store, "voice": checking["fallback_voice"]}
-            plan_table(lab, SynthesisStep, whole.iloc[:0], planning)
+            with suppress_failure_warnings():  # the first take warns
+                plan_table(lab, SynthesisStep, whole.iloc[:0], planning)
         table = CheckedTakes(lab, whole, speaking, checking, judge).make_table()
     return to_requested_form(table, source, keeping["prefix"], keeping["columns"])
 

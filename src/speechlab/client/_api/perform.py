@@ -11,11 +11,17 @@ from weakref import WeakKeyDictionary
 
 import orjson
 
+from speechlab._traces import warn_user
 from speechlab.client._events import Timing, attach_timing
 from speechlab.client._operations.call import RawResponse, Reply, attach_headers_and_timing
 from speechlab.client._operations.operation import Operation, TimeLeft, get_original_timeout, resolve_timeout
 from speechlab.client._operations.speech import SpeechOptions
-from speechlab.client._operations.voices import VoiceCatalogue, build_voices_call, parse_catalogue
+from speechlab.client._operations.voices import (
+    VoiceCatalogue,
+    build_voices_call,
+    describe_absent_voices,
+    parse_catalogue,
+)
 from speechlab.client._realtime.dial import RealtimeOptions
 from speechlab.client._services.sender import LARGE_BYTES, Sender, run_in_thread_if_large
 from speechlab.client._settings.settings import build_not_replayable_error
@@ -247,10 +253,19 @@ class Performer:
         )
 
     async def resolve_voice(self, options: V) -> V:
+        """Return the options with the voice of the catalogue; warn once of a lexicon with voices that it has not."""
+        if isinstance(options.voice, Voice):  # as in each call of a batch, whose plan has warned
+            return options
+        found = await self._find_voice(options)
+        if options.respell is not None and self.catalogue is not None:
+            text = describe_absent_voices(options.respell, self.catalogue)
+            if text:
+                warn_user(text, stacklevel=1)
+        return found
+
+    async def _find_voice(self, options: V) -> V:
         """Return the options with the voice of the catalogue, which is requested only to look up a description."""
         voice: object = options.voice
-        if isinstance(voice, Voice):
-            return options
         if not isinstance(voice, str):
             message = f"voice is a {type(voice).__name__}; give a Voice, its id, or part of its description"
             raise InvalidRequestError(message, parameter="voice_id", rule="2.2")

@@ -20,6 +20,7 @@ from speechlab.client._operations.operation import (
     check_and_build_content,
     to_encodable_fields,
 )
+from speechlab.client._operations.voices import list_lexicon_names
 from speechlab.contract import (
     CONTENT_TYPES,
     DEFAULT_SAMPLE_RATE,
@@ -160,12 +161,11 @@ class SpeechOptions:
         if not isinstance(given, Lexicon) or not isinstance(self.voice, Voice):
             allowed = "a Lexicon, as sl.text.Lexicon.read gives it, with a voice of the catalogue"
             raise build_argument_error("respell", given, allowed)
-        name = self.voice.short_name
         codes = list_language_codes(self.voice.language) & {entry.language for entry in given}
         check_text_type(text)
         guess = guess_language([text])
         codes = {guess} if guess in codes else codes
-        return given.respell(text, codes, (self.voice.id, name, name.rpartition(":")[2].strip()))
+        return given.respell(text, codes, list_lexicon_names(self.voice))
 
     def build_request_and_rate(self, text: str, *, stream: bool) -> tuple[SpeechRequest, int]:
         """Return the checked request for a text, and its rate in Hz; a described voice has to be looked up first."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
+from speechlab._arguments import propose_name
 from speechlab._pandas import pd
 from speechlab.client._operations.call import HttpCall, RawResponse, Timeouts
 from speechlab.client._operations.operation import build_timeouts
 from speechlab.contract import TRANSLATES_HEADER, VOICES_PATH, Voice, VoiceList, parse_uuid
 from speechlab.display import Html, element, end_directions, join, render_details, table
 from speechlab.errors import InvalidRequestError
+
+if TYPE_CHECKING:
+    from speechlab.text import Lexicon
 
 _MAX_MATCHES = 6
 _MAX_NAMES = 20
@@ -47,6 +51,7 @@ class VoiceCatalogue(Sequence[Voice]):
         """The service's own identity, or None; see ``Client.identity``."""
         self.translates: tuple[str, ...] = ()
         """Codes of the languages between which the service translates; empty if it does not say."""
+        self.checked_lexicons: set[Lexicon] = set()
         self._by_id = {_normalize_voice_id(voice.id): voice for voice in self._voices}
 
     def __len__(self) -> int:
@@ -292,6 +297,33 @@ def _normalize_voice_id(id: str) -> str:  # noqa: A002 - the contract's name
 def _parse_parenthesized_names(description: str) -> set[str]:
     match = re.search(r"\(([^()]+)\)\s*$", description.casefold())
     return {match[1].strip(), match[1].rpartition(":")[2].strip()} if match else set()
+
+
+def list_lexicon_names(voice: Voice) -> tuple[str, ...]:
+    """Return the id and the names by which the entries of a lexicon name a voice."""
+    return voice.id, voice.short_name, voice.short_name.rpartition(":")[2].strip()
+
+
+def describe_absent_voices(lexicon: object, catalogue: VoiceCatalogue) -> str:
+    """Return the warning about entries of voices that the service does not have, once; empty if there are none."""
+    from speechlab.text import Lexicon  # slow to import
+
+    if (
+        not isinstance(lexicon, Lexicon) or lexicon in catalogue.checked_lexicons
+    ):  # what is none is refused later
+        return ""
+    catalogue.checked_lexicons.add(lexicon)
+    names = {name.casefold(): name for voice in catalogue for name in list_lexicon_names(voice)}
+    absent = dict.fromkeys(entry.voice for entry in lexicon if entry.voice.casefold() not in {"", *names})
+    if not names or not absent:
+        return ""
+    first = next(iter(absent))
+    listed = ", ".join(repr(name) for name in list(absent)[:_MAX_MATCHES])
+    more = f" and {len(absent) - _MAX_MATCHES} more" if len(absent) > _MAX_MATCHES else ""
+    return (
+        f"the lexicon has entries of voices that this service does not have, which change nothing: {listed}{more}"
+        f"{propose_name(names.values(), first)}"
+    )
 
 
 # Bytes: the catalogue of some ten thousand voices.
