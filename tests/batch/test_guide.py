@@ -46,4 +46,5 @@ def test_the_page_on_shipping_runs(quick_lab, monkeypatch, tmp_path):
         exec(compile(block, str(page), "exec"), names)
     assert names["done"].answer.startswith("All 2 lines are ready.")
     assert (tmp_path / "lines" / "report.html").exists()
+    assert sorted(path.name for path in tmp_path.glob("*.wav")) == ["001.wav", "002.wav"]
     names["lab"].close()

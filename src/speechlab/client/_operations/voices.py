@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, overload
+from weakref import WeakKeyDictionary
 
 from speechlab._arguments import propose_name
 from speechlab._pandas import pd
@@ -51,7 +52,6 @@ class VoiceCatalogue(Sequence[Voice]):
         """The service's own identity, or None; see ``Client.identity``."""
         self.translates: tuple[str, ...] = ()
         """Codes of the languages between which the service translates; empty if it does not say."""
-        self.checked_lexicons: set[Lexicon] = set()
         self._by_id = {_normalize_voice_id(voice.id): voice for voice in self._voices}
 
     def __len__(self) -> int:
@@ -299,6 +299,10 @@ def _parse_parenthesized_names(description: str) -> set[str]:
     return {match[1].strip(), match[1].rpartition(":")[2].strip()} if match else set()
 
 
+# Lexicons whose voices were looked for in a catalogue.
+_checked_lexicons: WeakKeyDictionary[VoiceCatalogue, set[Lexicon]] = WeakKeyDictionary()
+
+
 def list_lexicon_names(voice: Voice) -> tuple[str, ...]:
     """Return the id and the names by which the entries of a lexicon name a voice."""
     return voice.id, voice.short_name, voice.short_name.rpartition(":")[2].strip()
@@ -308,11 +312,10 @@ def describe_absent_voices(lexicon: object, catalogue: VoiceCatalogue) -> str:
     """Return the warning about entries of voices that the service does not have, once; empty if there are none."""
     from speechlab.text import Lexicon  # slow to import
 
-    if (
-        not isinstance(lexicon, Lexicon) or lexicon in catalogue.checked_lexicons
-    ):  # what is none is refused later
+    checked = _checked_lexicons.setdefault(catalogue, set())
+    if not isinstance(lexicon, Lexicon) or lexicon in checked:  # what is none is refused later
         return ""
-    catalogue.checked_lexicons.add(lexicon)
+    checked.add(lexicon)
     names = {name.casefold(): name for voice in catalogue for name in list_lexicon_names(voice)}
     absent = dict.fromkeys(entry.voice for entry in lexicon if entry.voice.casefold() not in {"", *names})
     if not names or not absent:
