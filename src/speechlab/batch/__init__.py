@@ -22,6 +22,7 @@ from speechlab.batch._operations import (
 )
 from speechlab.batch._options import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
 from speechlab.batch._outcome import Outcome
+from speechlab.batch._outcome import suppress_failure_warnings as suppress_failure_warnings
 from speechlab.batch._plan.columns import STATUSES
 from speechlab.batch._plan.columns import list_earlier_bookkeeping as list_earlier_bookkeeping
 from speechlab.batch._plan.parameters import Column, Value
@@ -33,7 +34,6 @@ from speechlab.batch._run.progress import Counts, Watcher, announce, show_progre
 from speechlab.batch._run.progress import Progress as Progress
 from speechlab.batch._run.rules import Budget
 from speechlab.batch._table.assemble import assemble
-from speechlab.batch._table.failures import suppress_failure_warnings as suppress_failure_warnings
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE as FAULTS_ATTRIBUTE
 from speechlab.batch._table.timed import to_segments
 from speechlab.batch._timing import Arrivals as Arrivals

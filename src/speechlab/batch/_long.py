@@ -13,14 +13,13 @@ from speechlab._pandas import pd
 from speechlab._traces import warn_user
 from speechlab.audio import cut_at_silences
 from speechlab.batch._options import CallingOptions, TranscriptionOptions, WaitingOptions, expose_options
-from speechlab.batch._outcome import find_user_stacklevel
+from speechlab.batch._outcome import find_user_stacklevel, suppress_failure_warnings
 from speechlab.batch._plan.columns import check_unique_columns
 from speechlab.batch._plan.parameters import check_recording_cell
 from speechlab.batch._plan.source import open_source
 from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._process import plan_table, run_plan
 from speechlab.batch._store_options import CHUNK_ROWS, use_store
-from speechlab.batch._table.failures import suppress_failure_warnings
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE, collect_segments, format_reasons
 from speechlab.errors import AudioDecodeError, AudioError, InvalidRequestError
 from speechlab.segments import doubts

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -89,3 +91,21 @@ def find_user_stacklevel() -> int:
 def add_advice(error: SpeechLabError, text: str) -> None:
     """Add advice to an error, after the advice that it has."""
     error.advice = f"{error.advice}; {text}" if error.advice else text
+
+
+_warns_here: ContextVar[bool] = ContextVar("told_here", default=True)
+
+
+@contextmanager
+def suppress_failure_warnings() -> Iterator[None]:
+    """Suppress the warning about failed rows, not of a stop, for a block whose caller reports them."""
+    before = _warns_here.set(False)
+    try:
+        yield
+    finally:
+        _warns_here.reset(before)
+
+
+def is_warning() -> bool:
+    """Return whether this block is to warn about rows."""
+    return _warns_here.get()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from speechlab._arguments import build_argument_error, describe_missing_columns
 from speechlab._traces import warn_user
 from speechlab.audio import AudioClip
-from speechlab.batch._outcome import CallResult, PlannedCall, find_user_stacklevel
+from speechlab.batch._outcome import CallResult, PlannedCall, find_user_stacklevel, is_warning
 from speechlab.batch._plan.parameters import (
     MODEL_COLUMN,
     Column,
@@ -27,7 +27,6 @@ from speechlab.batch._plan.parameters import (
     read_recording_cell,
     split_columns_and_values,
 )
-from speechlab.batch._table.failures import is_warning
 from speechlab.client import (
     AsyncClient,
     Operation,

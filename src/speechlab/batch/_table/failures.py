@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab.batch._outcome import is_warning
 from speechlab.batch._plan.columns import build_frame
 
 # Maximum number of reasons in the warning, each with its first row.
@@ -23,23 +21,7 @@ _MAX_REASONS = 10_000
 _VARIABLE_PART = re.compile(r"'[^']*'|\"[^\"]*\"|\S*[/\\]\S*|\d+(?:[.,]\d+)*")
 # The part of a message about attempts, which does not distinguish reasons.
 _ATTEMPTS_PART = re.compile(r" \(after \d+ attempts\)|(?<=\()after \d+ attempts; ")
-_warns_here: ContextVar[bool] = ContextVar("told_here", default=True)
 _COLUMNS = {"rows": "int64", "error_type": "string", "http_status": "Int64", "error": "string"}
-
-
-@contextmanager
-def suppress_failure_warnings() -> Iterator[None]:
-    """Suppress the warning about failed rows, not of a stop, for a block whose caller reports them."""
-    before = _warns_here.set(False)
-    try:
-        yield
-    finally:
-        _warns_here.reset(before)
-
-
-def is_warning() -> bool:
-    """Return whether this block is to warn about rows."""
-    return _warns_here.get()
 
 
 @dataclass
@@ -79,7 +61,7 @@ class FailureCounter:
 
     def describe_failures(self, where: str, expression: str) -> str:
         """Return the message about failed rows; empty if no row failed."""
-        if not _warns_here.get():
+        if not is_warning():
             return ""
         sentences = []
         failed, skipped, count = self.statuses["error"], self.statuses["skipped"], self.statuses.total()

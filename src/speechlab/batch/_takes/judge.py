@@ -10,11 +10,11 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip, to_clip
+from speechlab.batch._outcome import suppress_failure_warnings
 from speechlab.batch._plan.parameters import Column
 from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._process import process_table
 from speechlab.batch._run.progress import show_progress
-from speechlab.batch._table.failures import suppress_failure_warnings
 from speechlab.batch._takes.lines import LineTake, ScriptLine, count_faulty_characters, find_word_faults
 from speechlab.batch._takes.sounds import Centers, measure_sound
 from speechlab.contract import Language
