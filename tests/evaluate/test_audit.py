@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
 
 import numpy as np
@@ -139,13 +140,54 @@ def test_what_not_all_have_is_left_out_and_said(tmp_path):
     rows.head(140).to_csv(path, index=False)
     publish(tmp_path, [0.1], sets=["alone"])
     report = evaluate.audit(tmp_path)
-    assert report.summary["utterances"].tolist() == [139, 139]
+    assert report.summary["utterances"].tolist() == [138, 138]
+    assert report.answer.endswith("m1 has no prediction for 1 of 140 utterances.")
     assert list(report.notes) == [
+        "m1/read.csv: 1 empty cell taken as no prediction.",
         "The texts are taken as English.",
         "alone: 150 of 150 utterances left out, which m1 lacks, or has with another reference.",
-        "read: 12 of 151 utterances left out, which m0 or m1 lacks, or has with another reference.",
+        "read: 13 of 151 utterances left out, which m0 or m1 lacks, or has with another reference.",
     ]
-    assert any("m1, English: 1 of 139 recordings came back empty" in str(one) for one in report.findings)
+
+
+def write_lines(folder, **outputs):
+    """A file of JSON lines for each system; an output of None is absent."""
+    for name, texts in outputs.items():
+        (folder / name).mkdir(parents=True)
+        rows = [
+            {"text": said} | ({} if text is None else {"pred_text": text})
+            for said, text in zip(SAID[:40], texts, strict=True)
+        ]
+        (folder / name / "read.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    return folder
+
+
+def test_an_absent_prediction_is_no_empty_one(tmp_path):
+    outputs = slip("a", SAID[:40])
+    report = evaluate.audit(write_lines(tmp_path / "absent", a=outputs, b=[*[None] * 10, *outputs[10:]]))
+    assert report.answer.startswith("None of 2 systems can be told apart.")
+    assert report.answer.endswith("b has no prediction for 10 of 40 utterances.")
+    assert report.summary["utterances"].tolist() == [30, 30]
+    report = evaluate.audit(write_lines(tmp_path / "empty", a=outputs, b=[*[""] * 10, *outputs[10:]]))
+    assert report.answer.startswith("a leads; b is worse.")
+    assert "b, English: 10 of 40 recordings came back empty" in str(report.findings)
+    write(tmp_path / "cells", "ab", SAID[:40], lambda name, _: outputs if name == "a" else [None] * 40)
+    with pytest.raises(InvalidRequestError, match="\nb has no prediction for 40 of 40 utterances"):
+        evaluate.audit(tmp_path / "cells")
+
+
+def test_one_runaway_utterance_is_said_with_the_ranks_without_it(tmp_path):
+    worse = [f"x{text[1:]}" if row % 2 else text for row, text in enumerate(SAID[:40])]
+    report = evaluate.audit(write_lines(tmp_path, a=["zo " * 900, *SAID[1:40]], b=worse))
+    assert "One utterance makes 900 of 900 errors of a; without it, a leads; b is worse." in report.answer
+
+
+def test_few_places_of_wrong_references_are_counted(tmp_path):
+    others = [f"w299 {text}" for text in SAID[:40]]
+    systems = dict.fromkeys("abcd", others) | {"e": SAID[:40]}
+    report = evaluate.audit(write_lines(tmp_path, **systems))
+    assert not report.summary["follows"].any()
+    assert "it takes 50 to say that" in report.build_views()[0].note
 
 
 def test_repeats_and_speakers_count_once(tmp_path):
@@ -297,6 +339,7 @@ def test_a_file_that_cannot_be_read_costs_its_system_and_no_set(tmp_path):
         ({}, "no predictions"),
         ({"a/x.csv": "text,other\nx,y\n"}, "no column of the hypothesis"),
         ({"a/x.csv": "text,hypothesis\nx,y\n"}, "1 system"),
+        ({"a/x.csv": "text,hypothesis\nx,\n", "b/x.csv": "text,hypothesis\nx,\n"}, "no row has both"),
         ({"a/x.csv": "text,hypothesis\n", "b/x.csv": "text,hypothesis\nx,y\n"}, "has no rows"),
         (
             {"a/x.jsonl": "{", "b/x.jsonl": '{"text": "a", "pred_text": "a"}'},
@@ -304,11 +347,11 @@ def test_a_file_that_cannot_be_read_costs_its_system_and_no_set(tmp_path):
         ),
         (
             {"a/x.csv": "text,hypothesis\nx,y\n", "b/x.csv": "text,hypothesis\nz,y\n"},
-            "no utterance is in all",
+            "no utterance of a set is in all",
         ),
         (
             {"a/x.csv": "text,hypothesis\nx,y\n", "b/y.csv": "text,hypothesis\nx,y\n"},
-            "no utterance is in all",
+            r"all 2 systems \(a and b\) .* name the files system/set.csv",
         ),
     ],
 )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
 from speechlab.display import format_count
+from speechlab.evaluate._advice.evidence import find_runaway_row
 from speechlab.evaluate._advice.findings import list_output_findings
-from speechlab.evaluate._audit.followers import find_followers
+from speechlab.evaluate._audit.followers import MIN_PLACES, find_followers
 from speechlab.evaluate._speech.blocks import BLOCK
 from speechlab.evaluate._writing.columns import (
     DisplayColumn,
@@ -31,6 +32,7 @@ from speechlab.evaluate._writing.sentences import (
     capitalize_unless_name,
     count_words,
     join_names,
+    quote_name,
 )
 from speechlab.metrics import (
     build_significance_mask,
@@ -87,7 +89,8 @@ def build_audit_report(
     if placed:
         tables["sets"] = pd.concat(placed, names=["set"]).reset_index("set").reset_index(drop=True)
     steps = ("sign-flip", "holm", *(["followers"] if len(followers.places) else []))
-    certainty = f"{_describe_certainty(ranking)} {settings.get('left_out', '')}".strip()
+    runaway = _describe_runaway_rows(counted, summary, options)
+    certainty = " ".join(filter(None, [runaway, _describe_certainty(ranking), settings.get("left_out", "")]))
     return Contents(
         title,
         rows,
@@ -147,6 +150,30 @@ def _describe_ranks(summary: pd.DataFrame) -> str:
     return capitalize_unless_name(words, leaders)
 
 
+def _describe_runaway_rows(rows: pd.DataFrame, summary: pd.DataFrame, options: Mapping[str, Any]) -> str:
+    """Return which systems have over a third of their errors in one utterance, and the ranks without these."""
+    found = {}
+    for name in summary["system"]:
+        own = rows[rows["system"] == name]
+        if (place := find_runaway_row(own)) is not None:
+            found[name] = own.loc[place]
+    if not found:
+        return ""
+    name, row = next(iter(found.items()))
+    errors, of_errors = int(row["errors"]), int(summary.set_index("system")["errors"][name])
+    words, it = f"One utterance makes {errors:,} of {of_errors:,} errors of {quote_name(name)}", "it"
+    if len(found) > 1:
+        words, it = f"One utterance each makes over a third of the errors of {join_names([*found])}", "them"
+    left = rows[~rows["utterance"].isin([row["utterance"] for row in found.values()])]
+    if not len(left):
+        return f"{words}."
+    without = _describe_ranks(_place_systems(rank(left, draws=2, **options)))
+    ranks = "the ranks hold" if without == _describe_ranks(summary) else without.rstrip(".")
+    return (
+        f"{words}; without {it}, {ranks[:1].lower() if ranks.startswith('None ') else ranks[:1]}{ranks[1:]}."
+    )
+
+
 def _describe_certainty(ranking: Ranking) -> str:
     """Return how many pairs differ, and on how much that stands."""
     pairs, count = ranking.pairs, int(ranking.systems["utterances"].iloc[0])
@@ -171,11 +198,14 @@ def _build_views(summary: pd.DataFrame, sets: Mapping[str, pd.DataFrame], unit: 
         build_text_column("group", "group"),
         DisplayColumn("settled by", lambda row: format_needed(row["needed"]), True, optional=True),
         build_rate_column("agrees with wrong references", "followed", optional=True),
+        build_count_column("such places", "suspects", optional=True),
     ]
     note = (
         f"Systems that share a letter cannot be told apart. Settled by: {unit}s that would show the difference from "
         "the rank before in four of five samples."
     )
+    if summary["suspects"].between(1, MIN_PLACES - 1).any():
+        note += f" Such places: of wrong references; it takes {MIN_PLACES} to say that a system follows them."
     rows = [
         {"set": name, "utterances": placed["utterances"].iloc[0], "lead": _describe_ranks(placed)}
         for name, placed in sets.items()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from speechlab._pandas import pd
+from speechlab.display import format_count
 from speechlab.evaluate._writing.contents import Finding
 from speechlab.evaluate._writing.sentences import join_names, quote_name
 from speechlab.metrics import (
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 _LEVEL = 0.05
 # Fewest systems that agree against a reference, and fewest such places of which anything is said.
-_MIN_AGREEING, _MIN_PLACES = 2, 50
+_MIN_AGREEING, MIN_PLACES = 2, 50
 # How many times as often as the others a follower has the words of the reference, and how often at least.
 _TIMES, _LEAST = 2.0, 0.02
 # Most places from which it is estimated how often slips coincide.
@@ -66,13 +67,20 @@ def find_followers(rows: pd.DataFrame, block: str) -> Followers:
         expected = usual / (usual + better * (1 - usual))
         # Only the lower end decides: each end has the whole level, divided among the systems.
         low, high = compute_share_interval(hits, counts, 1 - 2 * _LEVEL / len(names))
-        is_follower = count >= _MIN_PLACES and low > max(_TIMES * max(expected, chances[own]), _LEAST)
+        is_frequent = low > max(_TIMES * max(expected, chances[own]), _LEAST)
+        is_follower = count >= MIN_PLACES and is_frequent
         share = float(hits.sum()) / count if count else np.nan
         ends = {"followed_low": low, "followed_high": high, "usual": usual, "chance": chances[own]}
         facts.append({"system": name, "suspects": count, "followed": share, **ends, "follows": is_follower})
         if is_follower:
             example = places.iloc[np.flatnonzero(here & follows[:, own])[0]]
             findings.append(_describe_follower(facts[-1], example, language))
+        elif is_frequent:
+            words = (
+                f"{quote_name(name)} has {int(hits.sum()):,} of {format_count(count, 'place')} where references are "
+                f"likely wrong, more often than the others; it takes {MIN_PLACES} to say that it follows them."
+            )
+            findings.append(Finding(words, language, systems=(name,), numbers={"suspects": count}))
     for some in members:
         if len(some) > 1:
             alike = [names[own] for own in some]

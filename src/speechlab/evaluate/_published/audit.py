@@ -81,10 +81,16 @@ def audit_predictions(
     record = build_record("audit", None, language=code, normalize=normalize)
     own = ["system", "set", "recording", "text", "hypothesis", *({"speaker"} & {*predictions.columns})]
     rows = predictions.reindex(columns=own).astype({"recording": "string"})
-    common, lost, left_out = _select_common_rows(score_predictions(rows, record), faults)
+    absent = _describe_absent_predictions(rows)
+    reasons = [*faults.values(), *([absent] if absent else [])]
+    if not len(rows.dropna(subset=["text", "hypothesis"])):
+        message = "no row has both a reference and a prediction; give files that have"
+        raise InvalidRequestError("\n".join([message, *reasons]), parameter="source")
+    common, lost, left_out = _select_common_rows(score_predictions(rows, record), reasons)
     kept = common["system"].unique()
     clauses = [re.split(r"; |\. ", fault)[0] for fault in faults.values()]
     clauses = [f"{join_names([*faults])} could not be read"] if len(faults) > 1 else clauses
+    clauses += [absent] if absent else []
     clauses += [f"{join_names([*lost])} are left out"] if len(lost) > 1 else [*lost.values()]
     clauses += [f"{len(kept)} of {len(names)} systems are compared"] if len(kept) < len(names) else []
     record["settings"]["left_out"] = f"{'; '.join(clauses)}." if clauses else ""
@@ -95,6 +101,21 @@ def audit_predictions(
     return Report.of(
         build_audit_report(title, common, record, [*why, *notes, *guessed, *left_out, *of_blocks])
     )
+
+
+def _describe_absent_predictions(rows: pd.DataFrame) -> str:
+    """Return which systems have no prediction for how many of their utterances; of many, the worst by name."""
+    lacks = rows[rows["text"].notna()].groupby("system", sort=False)["hypothesis"].agg(["size", "count"])
+    missing = (lacks["size"] - lacks["count"]).sort_values(ascending=False, kind="stable")
+    missing = missing[missing > 0]
+    if not len(missing):
+        return ""
+    name = missing.index[0]
+    of = format_count(int(lacks["size"][name]), "utterance")
+    words = f"{quote_name(name)} has no prediction for {missing.iloc[0]:,} of {of}"
+    if others := len(missing) - 1:
+        words += f", {format_count(others, 'other system')} for {missing.iloc[1:].sum():,} together"
+    return words
 
 
 def _choose_language(predictions: pd.DataFrame, language: str | None) -> tuple[str, list[str]]:
@@ -119,7 +140,7 @@ def _guess_language(texts: pd.Series[str]) -> str:
 
 
 def _select_common_rows(
-    scored: pd.DataFrame, faults: Mapping[str, str]
+    scored: pd.DataFrame, reasons: Sequence[str]
 ) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
     """Return the utterances that all systems have; why systems are left out, and notes on other utterances.
 
@@ -137,13 +158,16 @@ def _select_common_rows(
     shared = has[best].cumprod(axis=1).sum().tolist()
     most = max(range(2, len(best) + 1), key=lambda count: (count * shared[count - 1], count), default=0)
     if not most or not shared[most - 1]:
-        message = f"no utterance is in all {len(best)} systems with the same reference; give fewer systems"
+        found = f"{format_count(len(best), 'system')} ({join_names(scored['system'].unique().tolist())})"
+        message = (
+            f"no utterance of a set is in all {found} with the same reference; "
+            "if these are sets, name the files system/set.csv; else give fewer systems"
+        )
         if not most:
-            found = f"{format_count(len(best), 'system')} ({join_names(best.tolist())})"
             message = (
                 f"there is nothing to compare among {found}; give two or more, in folders or a column system"
             )
-        raise InvalidRequestError("\n".join([message, *faults.values()]), parameter="source")
+        raise InvalidRequestError("\n".join([message, *reasons]), parameter="source")
     kept = has[[name for name in has.columns if name in best[:most]]]
     is_common = kept.all(axis=1)
     lost = {

@@ -30,7 +30,7 @@ _NAMES = {
 def read_predictions(paths: Sequence[Path]) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
     """Read files, folders of them by system and set, and reports; return their rows, faults by file, and notes.
 
-    A file that cannot be read costs itself: it is a row of its system without texts.
+    A file that cannot be read costs itself: it is a row of its system without texts. What is absent is None.
     """
     tables: dict[Path, pd.DataFrame] = {}
     faults: dict[str, str] = {}
@@ -109,7 +109,14 @@ def _read_file(path: Path, label: str, notes: list[str]) -> pd.DataFrame:
         notes.append(f"{label}, {format_count(count, 'row')} without a system or a set: left out.")
     if not len(named):
         raise InvalidRequestError(f"{label} has no rows", parameter="source")
-    return named.assign(hypothesis=named["hypothesis"].fillna(""))  # an empty cell is an empty prediction
+    if path.name.lower().removesuffix(".gz").endswith((".csv", ".tsv")):
+        # such a file cannot say whether a system came back empty or has no prediction
+        texts = named["hypothesis"].astype("string")
+        is_blank = texts.fillna("").str.strip() == ""
+        named = named.assign(hypothesis=texts.mask(is_blank))
+        if count := int(is_blank.sum()):
+            notes.append(f"{label}: {format_count(count, 'empty cell')} taken as no prediction.")
+    return named
 
 
 def _to_text(cell: object) -> str | None:
