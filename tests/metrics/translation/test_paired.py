@@ -282,3 +282,15 @@ def test_swapped_references_and_systems_are_reported():
         compare_translations(systems, said)
     with pytest.raises(InvalidRequestError, match=r"^systems is a dict of 1; "):
         compare_translations(said, {"base": systems["base"]})
+
+
+def test_equal_translations_leave_room_for_what_a_sample_lacks():
+    """As the difference of the error rates of equal systems: 97.5% of Beta(1/3, n), of 100 points."""
+    said = [f"a text with the number {row}" for row in range(50)]
+    scorers = {"half": lambda texts, *_: [0.5] * len(texts)}
+    table = compare_translations(said, {"old": said, "new": said}, metrics=["chrf", "ter"], scorers=scorers)
+    lines = table.set_index("measure")
+    for name in ("chrf", "ter"):
+        low, high = lines.loc[name, ["low", "high"]]
+        assert -low == high == pytest.approx(3.97, rel=0.1)
+    assert lines.loc["half", ["low", "high"]].isna().all()

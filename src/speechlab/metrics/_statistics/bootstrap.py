@@ -232,10 +232,23 @@ class Bootstrap:
         )
 
     def compute_gain_interval(
-        self, first: NDArray[Any], second: NDArray[Any], compute: Callable[[list[Any]], float]
+        self,
+        first: NDArray[Any],
+        second: NDArray[Any],
+        compute: Callable[[list[Any]], float],
+        span: float = np.nan,
     ) -> Interval:
-        """Interval of what is computed of the sums of ``second`` beyond that of ``first``; rows are utterances."""
-        sizes = self.sum_blocks(np.ones((len(first), 1), np.int64))[:, 0]
+        """Interval of what is computed of the sums of ``second`` beyond that of ``first``; rows are utterances.
+
+        If no block differs, the ends are those of draws with part of one more utterance, for which one system alone
+        has the worst value and the other the best one, which lie ``span`` apart; NaN if that is not known.
+        """
+        lengths = np.ones(len(first), np.int64)
+        sizes = self.sum_blocks(lengths[:, np.newaxis])[:, 0]
+        if len(sizes) > 1 and (self.sum_blocks(first) == self.sum_blocks(second)).all():
+            blocks = np.column_stack([np.zeros_like(sizes), sizes])
+            end = span * self._compute_unseen_bound(blocks, lengths)
+            return Interval(-end, end)
 
         def compute_interval(one: NDArray[Any], other: NDArray[Any]) -> Interval:
             width = one.shape[1]

@@ -156,7 +156,8 @@ def compare_translations(
         the baseline and ``measure`` the metric.
 
         - ``low`` and ``high``: a paired bootstrap interval (Koehn, 2004), widened for few blocks as all intervals
-          here; missing with fewer than two utterances or blocks. Each is for one difference and is not corrected.
+          here; missing with fewer than two utterances or blocks. Where no block differs, it has room for a difference
+          that the sample may lack; of ``scorers`` it is missing. Each is for one difference and is not corrected.
         - ``p_holm`` is corrected for the number of systems, for each metric separately.
         - ``verdict``: missing for ``test="bootstrap"``. More is better, but for TER.
         - ``p_sacrebleu``: the p-value of sacrebleu. ``p`` counts draws that equal the observed difference, which a
@@ -211,7 +212,8 @@ def compare_translations(
         }
         for name, measures in zip(names, compared, strict=True):
             blocks, score = bootstrap.sum_blocks(measures[metric].statistics), measures[metric].score
-            low, high = interval.compute_gain_interval(statistics, measures[metric].statistics, compute)
+            ends = 100 if metric in metric_of else math.nan  # what scorers can give is not known
+            low, high = interval.compute_gain_interval(statistics, measures[metric].statistics, compute, ends)
             p, theirs = run(base, blocks, compute)
             figures = {"b": name, "value_b": score, "difference": score - before, "low": low, "high": high}
             of_sacrebleu = theirs if groups is None and metric in metric_of else math.nan
