@@ -33,8 +33,9 @@ def test_a_price_is_the_prices_of_a_budget():
     assert Price(**price.to_dict()) == price
     currencies = ({"per_hour": 1, "currency": name} for name in ("", "\x1b]0;x\x07", "U" * 21))
     for wrong in ({}, {"per_hour": -1}, {"per_hour": float("nan")}, *currencies):
-        with pytest.raises(InvalidRequestError):
+        with pytest.raises(InvalidRequestError) as error:
             Price(**wrong)
+        assert ("give per_hour=" in str(error.value)) == (not wrong)
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,33 @@ def test_the_front_has_what_no_other_system_dominates():
         assert [len(mark.get_facecolor()) > 0 for mark in marks] == front
 
 
+def test_a_system_that_failed_more_dominates_none_and_is_marked():
+    costs = pd.DataFrame(
+        [("a", 1.0, 0.0, 200), ("b", 2.0, 0.1, 0), ("c", 3.0, 0.1, 0)],
+        columns=["system", "price", "error_rate", "failed"],
+    ).assign(language="en", utterances=400)
+    axes = sl.plots.trade_offs(costs).axes[0]
+    assert [len(mark.get_facecolor()) > 0 for mark in axes.collections] == [False, True, False]
+    assert [note.get_text() for note in axes.texts] == ["a\n200 of 400 failed", "b", "c"]
+
+
+def test_a_study_marks_what_failed_and_says_what_has_no_length_or_price():
+    frame = plant(4, dear=spoil(0.05), cheap=spoil(0)).assign(duration_s=[6.0, None, 6.0, 6.0])
+    frame.loc[2:, "cheap"] = None
+    with pytest.warns(UserWarning, match="failed"):
+        report = study(frame, "dear", "cheap", prices=PRICES)
+    assert report.tables["rates"].set_index("system")["failed"].to_dict() == {"dear": 0, "cheap": 2}
+    lines = report.summary.set_index("system")
+    assert lines["cost"].to_dict() == pytest.approx({"dear": 18 * 0.9 / 3600, "cheap": 6 * 0.3 / 3600})
+    assert report.notes == (
+        "The cost is that of the rows with a length (duration_s): cheap 1 of 2 and dear 3 of 4.",
+    )
+    one = study(frame.head(1), "dear", "cheap", prices={"cheap": CHEAP})
+    assert [note for note in one.notes if "no price of dear" in note]
+    none = study(frame.iloc[[1]], "dear", "cheap", prices=PRICES)
+    assert "No row with an output has a length (duration_s), so there is no cost." in none.notes
+
+
 @pytest.mark.slow
 def test_a_report_with_prices_proves_itself(report, tmp_path):
     assert evaluate.verify(report.save(tmp_path / "report")).answer.endswith("all equal.")
@@ -122,6 +150,7 @@ def test_the_test_is_corrected_with_those_of_differences():
         {"dear": Price(per_million_characters=1)},
         {"dear": 0.9},
         {"dear": {"per_day": 1}},
+        {"dear": {"per_hour": 1, "per_hours": 1}},
         {"cheap": CHEAP, "dear": {"per_hour": "0.9 EUR"}},
         3,
         {},
@@ -132,6 +161,10 @@ def test_wrong_prices_are_refused(prices):
         priced(2, prices=prices)
     if isinstance(prices, dict) and prices.get("dear", DEAR) != DEAR:
         assert "'dear'" in str(error.value)
+    if "per_hours" in str(prices):
+        assert "has 'per_hours', which is none of per_hour, per_million_characters and currency" in str(
+            error.value
+        )
 
 
 @pytest.mark.slow
@@ -167,6 +200,28 @@ def test_the_command_reads_prices_from_a_file(report, tmp_path):
     torn = CliRunner().invoke(app, [*command, "--prices", str(tmp_path / "torn.json")])
     assert torn.exit_code != 0
     assert "cannot be read as JSON" in f"{torn.output}{torn.exception}"
+
+
+@pytest.mark.parametrize(
+    ("written", "why"),
+    [
+        (None, "there is no file"),
+        (
+            '{"dear": {"per_hour": 1}, "cheap": {"per_hour": 1}, "dear": {"per_hour": 2}}',
+            "it has 'dear' 2 times",
+        ),
+        ('{"dear": {"per_hour": 1, "per_hour": 2}}', "the price of 'dear' has 'per_hour' 2 times"),
+    ],
+)
+def test_a_file_of_prices_that_is_missing_or_has_a_name_twice_is_refused(written, why, tmp_path):
+    (tmp_path / "rows.csv").write_text("text,dear,cheap,language\nan owl,an owl,an owl,en\n")
+    if written is not None:
+        (tmp_path / "prices.json").write_text(written)
+    command = ["study", "recognition", str(tmp_path / "rows.csv"), "--out", str(tmp_path / "report")]
+    command += ["--hypothesis", "dear=dear", "--hypothesis", "cheap=cheap"]
+    done = CliRunner().invoke(app, [*command, "--prices", str(tmp_path / "prices.json")])
+    assert done.exit_code != 0
+    assert why in " ".join(f"{done.output}{done.exception}".split())
 
 
 @pytest.mark.slow

@@ -45,10 +45,12 @@ def trade_offs(
     """Draw the error rates of systems against their prices, with their times where they are known.
 
     A filled mark is on the front: no other system is as good in price, errors and time, and better in one of them.
-    The line connects these, from the cheapest on.
+    The line connects these, from the cheapest on. A system that ``failed`` on a larger share of its rows than another
+    dominates it in nothing, and is not filled; its label has the number.
 
     Args:
-        table: The summary of a study with prices; of several rows of a ``system`` and panel the first is drawn.
+        table: The summary of a study with prices; of several rows of a ``system`` and panel the first is drawn. If it
+            has ``failed`` and ``utterances``, these are numbers of rows: those without an output, and all.
         price: Column of the prices, such as ``"price_per_hour"``.
         rate: Column of the error rates.
         time: Column of the times, in seconds; None for none.
@@ -74,7 +76,8 @@ def trade_offs(
     panels = list(dict.fromkeys(rows[by].astype(str)))
     figure, axes_of = build_panels(width, [3.0] * len(panels), ax)
     for axes, panel in zip(axes_of, panels, strict=True):
-        _draw_panel(axes, rows[rows[by].astype(str) == panel].set_index("system")[columns], names, language)
+        of_panel = rows[rows[by].astype(str) == panel].set_index("system")
+        _draw_panel(axes, of_panel[columns], _get_failures(of_panel), names, language)
         if len(panels) > 1:
             axes.set_title(panel, fontsize=SMALL_PT, loc="left")
         axes.set_xlabel(label, fontsize=SMALL_PT)
@@ -91,18 +94,40 @@ def _mark_front(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     return ~np.asarray((as_low & lower).any(axis=0))
 
 
-def _draw_panel(axes: Axes, rows: pd.DataFrame, names: list[str], language: str | None) -> None:
+def _get_failures(rows: pd.DataFrame) -> NDArray[np.float64]:
+    """Return how many rows of each system failed, and how many it has; 0 of 1 where the table does not say."""
+    if not {"failed", "utterances"} <= {*rows.columns}:
+        return np.tile([0.0, 1.0], (len(rows), 1))
+    return np.column_stack([np.nan_to_num(to_numbers(rows, name)) for name in ("failed", "utterances")]).clip(
+        min=[0, 1]
+    )
+
+
+def _draw_panel(
+    axes: Axes,
+    rows: pd.DataFrame,
+    failures: NDArray[np.float64],
+    names: list[str],
+    language: str | None,
+) -> None:
     fonts = choose_fonts("".join(names), language)
     values = rows.to_numpy(dtype=np.float64)
-    is_front = _mark_front(values)
+    shares = failures[:, 0] / failures[:, 1]
+    is_front = _mark_front(np.column_stack([values, shares])) & (shares == shares.min())
     front = values[is_front][values[is_front, 0].argsort(kind="stable")]
     axes.plot(front[:, 0], front[:, 1], color=choose_tone("line"), linewidth=0.8, zorder=1)
-    for name, (x, y, *times), filled in zip(rows.index.astype(str), values.tolist(), is_front, strict=True):
+    for name, (x, y, *times), (failed, count), filled in zip(
+        rows.index.astype(str), values.tolist(), failures.astype(int).tolist(), is_front, strict=True
+    ):
         style = choose_style(names.index(name))
         face = style.color if filled else "none"
-        axes.scatter(x, y, color=face, edgecolors=style.color, marker=style.marker, zorder=2)
+        axes.scatter(x, y, color=face, edgecolors=style.color, marker=style.marker, zorder=2, clip_on=False)
         text = "\n".join(
-            [wrap_name(name, lines=1), *(f"{time:.2f} s" for time in times if not np.isnan(time))]
+            [
+                wrap_name(name, lines=1),
+                *([f"{failed:,} of {count:,} failed"] if failed else []),
+                *(f"{time:.2f} s" for time in times if not np.isnan(time)),
+            ]
         )
         axes.annotate(
             text, (x, y), (5, 4), textcoords="offset points", fontsize=SMALL_PT, color=choose_tone("ink"),

@@ -10,7 +10,13 @@ from speechlab._platform import get_package_version
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._advice.rates import build_rates_conclusion
 from speechlab.evaluate._speech.blocks import BLOCK
-from speechlab.evaluate._speech.costs import add_costs, build_cost_views, list_trade_off_drawings
+from speechlab.evaluate._speech.costs import (
+    add_costs,
+    build_cost_views,
+    count_failed_rows,
+    list_cost_notes,
+    list_trade_off_drawings,
+)
 from speechlab.evaluate._speech.speed import build_empty_call_table
 from speechlab.evaluate._speech.summary import (
     build_load_views,
@@ -56,8 +62,11 @@ def build_speech_report(
     """Report scored rows, by voice and language."""
     calls = build_empty_call_table() if speed is None else speed
     lines = summarize_speech(table, language, calls, items=text) if summary is None else summary
-    lines = add_costs(lines, table, (record or {}).get("settings", {}), text, [language])
+    settings = (record or {}).get("settings", {})
+    lines = add_costs(lines, table, settings, text, [language])
+    cost_notes = list_cost_notes(table, settings, text)
     rated = substitute_common_rates(lines.assign(unit=choose_ranking_units(lines)))
+    rated = rated.assign(failed=count_failed_rows(lines, table, language))
     sides = [name for name in SIDES if name in lines.columns]
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
     by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
@@ -90,7 +99,7 @@ def build_speech_report(
         lines,
         build_rates_conclusion(lines, table, text, language) if conclusion is None else conclusion,
         str((record or {}).get("study", "speech")),
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys([*notes, *cost_notes])),
         speed=calls,
         tables=tables,
         columns={"text": text, "language": language},

@@ -7,9 +7,12 @@ from dataclasses import fields
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from speechlab._arguments import build_argument_error, is_missing
 from speechlab._pandas import pd
 from speechlab.batch import Price
+from speechlab.display import join_with_and
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate._speech.summary import build_name_columns, choose_start_time_column
 from speechlab.evaluate._writing.columns import (
@@ -19,6 +22,7 @@ from speechlab.evaluate._writing.columns import (
     build_rate_column,
 )
 from speechlab.evaluate._writing.contents import Drawing
+from speechlab.evaluate._writing.sentences import join_names, quote_name
 
 # What studies are charged by: fields of a price, with the amount that it is for.
 HOURS, CHARACTERS = "per_hour", "per_million_characters"
@@ -51,7 +55,11 @@ def resolve_prices(prices: object, names: Sequence[str], charge: str) -> dict[st
 
 def _to_charge(name: object, price: object, charge: str) -> dict[str, Any]:
     """Return what a study is charged by, of a price that may be written as a dictionary, as in a file of prices."""
-    if isinstance(price, Mapping) and not isinstance(price, Price) and price and set(price) <= _FIELDS:
+    if isinstance(price, Mapping) and not isinstance(price, Price) and price:
+        if strange := [key for key in price if key not in _FIELDS]:
+            allowed = join_with_and([field.name for field in fields(Price)])
+            message = f"the price of {name!r:.60} has {strange[0]!r:.60}, which is none of {allowed}"
+            raise InvalidRequestError(message, parameter="prices")
         try:
             price = Price(**price)
         except InvalidRequestError as error:
@@ -73,7 +81,7 @@ def read_unit_prices(settings: Mapping[str, Any]) -> dict[str, float]:
 def add_costs(
     summary: pd.DataFrame, table: pd.DataFrame, settings: Mapping[str, Any], text: str, places: Sequence[str]
 ) -> pd.DataFrame:
-    """Return the summary with ``cost`` (of the rows with an output), ``currency`` and the price of an amount.
+    """Return the summary with ``cost`` (of the rows with an output and a length), ``currency`` and the unit price.
 
     ``places`` are the columns of the languages in the table; in a summary of speech there is one, ``language``.
     """
@@ -82,12 +90,10 @@ def add_costs(
         return summary
     first = next(iter(settings["prices"].values()))
     charge = next(name for name in _AMOUNTS if name in first)
-    rows = table[table["status"].isin(["ok", "cached"])]
-    sizes = rows["duration_s"] if charge == HOURS else rows[text].astype("string").str.len()
+    rows, sizes = _measure_sizes(table, charge, text)
     keys = [name for name in ("system", "condition", "voice") if name in summary.columns]
     by = [rows[name].astype(str) for name in (*keys, *places)]
-    # One unknown length makes a sum unknown.
-    sums = sizes.astype("float64").groupby(by).agg(lambda some: some.sum(skipna=False))
+    sums = sizes.groupby(by).sum(min_count=1)
     lines = summary[[*keys, *(name if name in summary.columns else "language" for name in places)]].astype(
         str
     )
@@ -101,6 +107,42 @@ def add_costs(
         "currency": currency,
     }
     return summary.assign(**further)
+
+
+def _measure_sizes(table: pd.DataFrame, charge: str, text: str) -> tuple[pd.DataFrame, pd.Series[float]]:
+    """Return the rows with an output, and what each is charged for: seconds or characters, NaN where not known."""
+    rows = table[table["status"].isin(["ok", "cached"])]
+    sizes = rows["duration_s"] if charge == HOURS else rows[text].astype("string").str.len()
+    return rows, sizes.astype("float64")
+
+
+def list_cost_notes(table: pd.DataFrame, settings: Mapping[str, Any], text: str) -> list[str]:
+    """Return which systems have no price, and how many rows have no length, of which the cost is not known."""
+    prices = read_unit_prices(settings)
+    if not prices or (len(prices) > 1 and "system" not in table.columns):
+        return []
+    charge = next(name for name in _AMOUNTS if name in next(iter(settings["prices"].values())))
+    rows, sizes = _measure_sizes(table, charge, text)
+    several = "system" in table.columns
+    names = table["system"].astype(str).unique().tolist() if several else []
+    notes = []
+    if len(names) > 1 and (unpriced := [name for name in names if name not in prices]):
+        words = "it has no cost, and no part in tests of cheaper systems that may be no worse"
+        notes.append(f"There is no price of {join_names(unpriced)}: {words}.")
+    lengths = sizes.notna().groupby(rows["system"].astype(str) if several else np.zeros(len(rows)))
+    counts = lengths.agg(["sum", "size"]).itertuples()
+    known = [(name, some, total) for name, some, total in counts if not several or name in prices]
+    parts = [
+        " ".join([*([quote_name(name)] if several else []), f"{some:,} of {total:,}"])
+        for name, some, total in known
+        if some < total
+    ]
+    what = "length (duration_s)" if charge == HOURS else "text"
+    if parts and not any(some for _, some, _ in known):
+        notes.append(f"No row with an output has a {what}, so there is no cost.")
+    elif parts:
+        notes.append(f"The cost is that of the rows with a {what}: {join_with_and(parts)}.")
+    return notes
 
 
 def _find_price_column(summary: pd.DataFrame) -> tuple[str, str]:
@@ -133,6 +175,15 @@ def _format_money(name: str, row: Mapping[Any, Any]) -> str | None:
     if is_missing(value := row[name]):
         return None
     return f"{value:,.2f}" if value >= 1 or not value else f"{value:.2g}"
+
+
+def count_failed_rows(summary: pd.DataFrame, table: pd.DataFrame, language: str) -> pd.Series[int]:
+    """Return how many rows of each line of the summary have no output."""
+    keys = [name for name in ("system", "condition", "voice") if name in summary.columns]
+    failed = table.loc[~table["status"].isin(["ok", "cached"]), [*keys, language]].astype(str)
+    lines = summary[[*keys, "language"]].astype(str)
+    counts = failed.groupby([*keys, language]).size().reindex(pd.MultiIndex.from_frame(lines), fill_value=0)
+    return pd.Series(counts.to_numpy(), lines.index, dtype="Int64")
 
 
 def list_trade_off_drawings(summary: pd.DataFrame) -> list[Drawing]:

@@ -11,7 +11,7 @@ from speechlab._platform import get_package_version
 from speechlab.display import format_count, join_with_and
 from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._advice.no_worse import build_price_findings, compare_with_dearer
-from speechlab.evaluate._speech.costs import add_costs, build_cost_views, read_unit_prices
+from speechlab.evaluate._speech.costs import add_costs, build_cost_views, list_cost_notes, read_unit_prices
 from speechlab.evaluate._speech.scorers import SCORE_PREFIX
 from speechlab.evaluate._speech.speed import build_empty_stream_table
 from speechlab.evaluate._speech.summary import build_load_views
@@ -94,7 +94,7 @@ def build_translation_report(
         _build_conclusion(summary, differences, table, columns, claims, no_worse),
         "translation",
         findings=(*build_difference_findings(differences), *build_price_findings(no_worse, "text")),
-        notes=tuple(notes),
+        notes=tuple(dict.fromkeys([*notes, *list_cost_notes(table, settings, columns.text)])),
         differences=differences,
         speed=calls,
         tables={
