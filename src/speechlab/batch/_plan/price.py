@@ -17,8 +17,8 @@ class Price(Mapping[str, float]):
     """What a service charges. As a mapping, it has the price of one unit, as ``prices`` of a ``Budget``.
 
     Attributes:
-        per_hour: Price of an hour of audio, recognized or spoken.
-        per_million_characters: Price of a million characters sent.
+        per_hour: Price of an hour of audio, by which studies charge recognition.
+        per_million_characters: Price of a million characters sent, by which studies charge speech and translation.
         currency: The currency, as reports write it: printable, of at most 20 characters.
 
     Example:
@@ -35,7 +35,10 @@ class Price(Mapping[str, float]):
             value: object = getattr(self, name)
             is_free = value is None and len(self) > 0
             if not is_free and not (is_number(value) and isfinite(value) and value >= 0):
-                raise build_argument_error(name, value, "a price of at least 0; give this one or the other")
+                allowed = "a number of at least 0"
+                if len(self) == 0:
+                    allowed = f"{allowed}; give per_hour=, per_million_characters= or both"
+                raise build_argument_error(name, value, allowed)
         currency: object = self.currency
         short = isinstance(currency, str) and currency.strip() and len(currency) <= _MAX_CURRENCY
         if not (short and self.currency.isprintable()):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import codecs
 import csv
+import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
@@ -163,9 +165,28 @@ def _read_glossary(file: Path) -> Any:
 def _read_prices(file: Path) -> Any:
     """Return the prices of a file of JSON, which the study checks."""
     try:
-        return orjson.loads(file.read_bytes().removeprefix(codecs.BOM_UTF8))
-    except (OSError, ValueError) as error:
+        written = file.read_bytes().removeprefix(codecs.BOM_UTF8)
+        prices = orjson.loads(written)
+        _refuse_doubled_names(file, json.loads(written, object_pairs_hook=tuple))
+    except FileNotFoundError:
+        raise _build_option_error("prices", f"there is no file {file}; check the path") from None
+    except (OSError, ValueError, RecursionError) as error:
         raise _build_option_error("prices", f"{file}: it cannot be read as JSON ({error})") from error
+    return prices
+
+
+def _refuse_doubled_names(file: Path, pairs: Any, owner: str = "") -> None:
+    """Refuse prices, objects of which are tuples of pairs, that name a system or a field of its price twice."""
+    if not isinstance(pairs, tuple):
+        return
+    names = Counter(name for name, _ in pairs)
+    if doubled := [name for name, count in names.items() if count > 1]:
+        where = (
+            f"the price of {owner!r:.60} has {doubled[0]!r:.60}" if owner else f"it has {doubled[0]!r:.60}"
+        )
+        raise _build_option_error("prices", f"{file}: {where} {names[doubled[0]]} times; keep one of them")
+    for name, value in pairs:
+        _refuse_doubled_names(file, value, name)
 
 
 def _parse_voices(voices: Sequence[str], services: Sequence[str]) -> list[str] | dict[str, list[str] | None]:
