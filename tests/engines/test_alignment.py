@@ -60,6 +60,19 @@ def test_edges_are_where_the_words_were_joined(joined, whisper):
 
 
 @pytest.mark.engines
+def test_speech_without_silence_around_it_has_the_same_edges(joined, whisper):
+    clip, times = joined
+    first, last = np.rint(times[[0, -1], [0, 1]] * RATE).astype(int)
+    alone = sl.AudioClip(clip.samples[first:last], RATE)
+    table = sl.align(alone, " ".join(WORDS), language="en", recognizer=whisper)
+    errors = np.abs(table[["start", "end"]].to_numpy() + times[0, 0] - times)
+    assert np.median(errors) <= 0.04
+    assert (errors <= 0.1).mean() >= 0.9
+    assert table["confidence"].mean() > 0.4
+    assert table["end"].iloc[-1] <= round(alone.duration_s, 4)
+
+
+@pytest.mark.engines
 def test_one_of_several_that_fails_says_why_and_stops_nothing(joined, whisper, tmp_path):
     clip, _ = joined
     stereo = sl.AudioClip(np.repeat(clip.samples.reshape(-1, 1), 2, axis=1), RATE).resample(8_000)
@@ -110,6 +123,20 @@ def test_what_cannot_be_aligned_is_an_error_in_words(joined, whisper):
     table = sl.align(clip, f"many <|endoftext|> {' '.join(WORDS[1:])}", language="en", recognizer=whisper)
     assert table["word"].tolist() == ["many", "<|endoftext|>", *WORDS[1:]]
     assert table["end"].iloc[-1] > 0.9 * clip.duration_s - 0.5
+
+
+def test_a_text_without_words_is_refused_before_the_model_is_loaded():
+    class Recognizer:
+        def load(self):
+            pytest.fail("loaded")
+
+        align = load
+
+    clip = sl.AudioClip(np.zeros(RATE, dtype=np.float32), RATE)
+    with pytest.raises(InvalidRequestError, match="no words to align"):
+        sl.align(clip, "…", recognizer=Recognizer())
+    with pytest.raises(InvalidRequestError, match="give language="):
+        sl.align(clip, "Leeds station", recognizer=Recognizer())
 
 
 @pytest.mark.parametrize(

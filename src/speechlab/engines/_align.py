@@ -76,8 +76,9 @@ def align(
         )
     several = _list_rows(audio, text, language)
     rows = [(audio, text, language)] if several is None else several
-    with _turn:
-        engine.load()  # without the model, no row can be aligned
+    if several is not None:
+        with _turn:
+            engine.load()  # without the model, no row can be aligned
     bar: Any = nullcontext()
     if progress and several is not None:
         bar = open_bar(len(rows), "align", "recording", delay=_BAR_DELAY_S, leave=False)

@@ -35,6 +35,9 @@ _WORD, _SIGN = re.compile(r"\S+"), re.compile(r"\S")
 _OPENING = frozenset("\"'“‘«¿¡([{<（「『【〈《［｛〔$€£¥＄￥#")
 # Seconds of a window, and of sound around speech in it; milliseconds between stretches of speech.
 _LONGEST_S, _MARGIN_S, _GAP_MS = 28.0, 0.2, 200
+# Seconds of silence before and after the speech of a window, at the least: at the edge of its sound, Whisper misses
+# the first and the last words, and then attends to others elsewhere.
+_SILENCE_S, _QUIET_SHARE = 0.4, 0.01
 # Seconds of a token of the alignment, and of a frame of the features.
 _TOKEN_S, _FRAME_S, _HOP = 0.02, 0.01, 160
 _NEXT_SHARE, _LAST_SHARE, _USUAL_SHIFT_S, _SHIFT_S = 0.45, 0.05, -0.02, {"ja": -0.035}
@@ -176,12 +179,17 @@ def _align_window(
     tokenizer = require("faster_whisper.tokenizer").Tokenizer(
         whisper.hf_tokenizer, whisper.model.is_multilingual, task="transcribe", language=language
     )
+    before, after = _count_lacking_frames(sound), _count_lacking_frames(sound[::-1])
     frames = max(2, len(sound) // _HOP // 2 * 2)
     # Without the usual padding to 30 s, the time is proportional to the length.
-    features = whisper.feature_extractor(sound)[:, :frames]
-    (result,) = whisper.model.align(whisper.encode(features), tokenizer.sot_sequence, [encoded.ids], [frames])
+    padded = np.pad(sound, (before * _HOP, after * _HOP))
+    features = whisper.feature_extractor(padded)[:, : before + frames + after]
+    (result,) = whisper.model.align(
+        whisper.encode(features), tokenizer.sot_sequence, [encoded.ids], [features.shape[1]]
+    )
     path = np.array(result.alignments)
     began = path[np.diff(path[:, 0], prepend=-1) > 0, 1] * _TOKEN_S
+    began = (began - before * _FRAME_S).clip(0, duration_s)
     steps = np.diff(began)
     edges = began + _SHIFT_S.get(language, _USUAL_SHIFT_S)
     edges[:-1] += _NEXT_SHARE * steps
@@ -199,11 +207,18 @@ def _align_window(
     times = np.stack(
         [np.interp(spoken[:, side], [*of], [*of.values()]) for side, of in enumerate((begins, ends))], axis=1
     )
-    times = move_to_pauses(times, features, duration_s)
+    times = move_to_pauses(times, features[:, before : before + frames], duration_s)
     logs = np.log(np.maximum(result.text_token_probs, 1e-9))
     means = [np.exp(logs[(offsets[:, 0] < b) & (offsets[:, 1] > a)].mean()) for a, b in spoken]
     # a word without time of its own was not said
     return np.column_stack([times, np.where(times[:, 1] - times[:, 0] > _LEAST_S, means, 0.0)])
+
+
+def _count_lacking_frames(sound: NDArray[np.float32]) -> int:
+    """Return how many frames of silence a sound lacks at its start, whole tokens."""
+    size = np.abs(sound)
+    quiet_s = int((size > _QUIET_SHARE * size.max()).argmax()) / SAMPLE_RATE
+    return 2 * max(0, round((_SILENCE_S - quiet_s) / _TOKEN_S))
 
 
 def move_to_pauses(
