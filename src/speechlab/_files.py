@@ -9,7 +9,7 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -93,6 +93,18 @@ def write_atomically(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
+
+
+@contextmanager
+def report_write_errors(path: Path, build_error: Callable[[str], Exception]) -> Iterator[None]:
+    """Raise an error of our own for a file that the block cannot write; errors of other files stay."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename not in (None, str(path)):
+            raise
+        message = f"{path} cannot be written: {error.strerror or error}; make its folder, free space or name another"
+        raise build_error(message) from error
 
 
 @contextmanager

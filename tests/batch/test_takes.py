@@ -229,6 +229,23 @@ def test_arguments_of_a_check_are_looked_at_first(store):
     assert not stage.calls
 
 
+def test_a_recognizer_that_fails_is_a_warning_and_what_is_no_language_is_refused(store):
+    stage = Stage({})
+    hear = stage.ear
+    for language, advice in (("English", "give 'en'"), ("xx", "ISO 639-1"), (3, "ISO 639-1")):
+        frame = pd.DataFrame({"text": TEXTS[:2], "voice": "ada", "language": ["en-GB", language]})
+        with pytest.raises(InvalidRequestError, match=rf"row 2: column 'language' holds .* {advice}"):
+            batch.synthesize(frame, stage.lab, check=hear, store=store, progress=False)
+    assert not stage.calls
+
+    def fail(clip):
+        raise RuntimeError("no memory")
+
+    stage.ear = system("broken", transcribe=fail, version="1")
+    with pytest.warns(UserWarning, match="the recognizer failed for 2 of 2 lines: .*no memory"):
+        assert stage.make(store, TEXTS[:2])["check"].tolist() == ["unclear"] * 2
+
+
 def test_a_language_is_that_of_the_voice_where_nobody_says_it(store):
     stage = Stage({TEXTS[0]: "lose"})
     frame = pd.DataFrame({"text": TEXTS[:3], "voice": "ada"})

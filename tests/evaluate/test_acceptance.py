@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from hashlib import sha256
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -48,6 +49,9 @@ def test_exceptions_come_first_and_a_bound_only_from_a_sample_that_was_heard_who
     assert report.conclusion.certainty.endswith("is not known; report.sample(38) gives the lines to hear.")
     assert report.table["state"].tolist() == ["needs an ear"] * 2 + ["ready"] * 38
     table = report.sample(30)
+    with pytest.raises(InvalidRequestError, match="begins with 'right' or 'wrong'"):
+        table.note(0, "good")
+    table.note(0, "")
     assert len(table.frame) == 32
     assert table.answers == ["right", "wrong"]
     for label in table.frame.index[:31]:
@@ -130,6 +134,14 @@ def test_a_line_whose_sound_cannot_be_read_is_not_ready_in_the_table_or_in_the_f
     again = evaluate.open_report(tmp_path / "ready")
     assert (again.answer, again.table["audio"].notna().sum()) == (report.answer, 9)
     assert evaluate.verify(tmp_path / "ready")
+    own = tmp_path / "ready" / "audio" / "own.wav"
+    changed = Path(again.table["audio"].iloc[-1])
+    for file in (own, changed):
+        file.write_text("mine")
+    evaluate.acceptance(lines(3)).save(tmp_path / "ready")
+    kept = evaluate.open_report(tmp_path / "ready").table["audio"]
+    assert {*own.parent.iterdir()} == {*map(Path, kept), own, changed}
+    assert len(kept) == 3
 
 
 def test_a_recognizer_that_failed_is_named_in_the_first_sentence_until_the_line_is_heard():

@@ -659,3 +659,17 @@ def test_seglst_piece_by_piece_is_the_whole(tmp_path, sizes):
     assert (tmp_path / "pieces.json").read_text() == (tmp_path / "whole.json").read_text()
     again = segments.read(tmp_path / "pieces.json")
     assert segments.equal(again[list(table)], table)
+
+
+def test_a_file_that_cannot_be_written_is_an_error_of_segments(tmp_path):
+    table = segments.frame([(0, 1, "hello")])
+    with pytest.raises(SegmentFileError, match=r"talk\.srt cannot be written: No such file") as caught:
+        segments.write(table, tmp_path / "none" / "talk.srt")
+    assert caught.value.path == str(tmp_path / "none" / "talk.srt")
+
+    def pieces():
+        yield table
+        raise FileNotFoundError(2, "No such file or directory", "other.csv")
+
+    with pytest.raises(FileNotFoundError, match=r"other\.csv"):  # of what is read, which is not ours
+        segments.write(pieces(), tmp_path / "talk.csv")

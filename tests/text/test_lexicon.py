@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.text import Lexicon, LexiconEntry
 
 HEAD = "language,word,spoken\n"
@@ -92,7 +92,9 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
         (f"{HEAD}ja,,x\n".encode(), "line 2: word has '', without a letter"),
         (f"{HEAD}ja,a,!\n".encode(), "line 2: spoken has '!', without a letter"),
         (f"{HEAD}jp,a,x\n".encode(), "line 2: 'jp' is not a language"),
-        (f'{HEAD}en,"a\n'.encode(), "line 1|line 2"),
+        (f'{HEAD}en,"a\n'.encode(), r'line 2: a quote \("\) is never closed'),
+        (f'{HEAD}en,a,b\n\nen,"x,y\nen,c,d\n'.encode(), "line 4: a quote"),
+        (f"{HEAD}en,a,b\n".encode("utf-16"), "line 1: it is not in UTF-8; save it as UTF-8"),
         (f"{HEAD}en,=cmd(),x\n".encode(), "line 2: word has '=cmd.*formula"),
         (f"{HEAD}en,a\0,x\n".encode(), "line 2"),
         (f"{HEAD}en,a,\u202eb\n".encode(), r"line 2: spoken has the sign '\\u202e'"),
@@ -109,6 +111,12 @@ def test_a_file_of_a_stranger_is_an_error_at_its_line(tmp_path, data, problem):
 def test_what_is_no_lexicon_is_refused(tmp_path):
     with pytest.raises(InvalidRequestError, match="cannot be read"):
         Lexicon.read(tmp_path / "none.csv")
+    for name in ("words.xlsx", "words"):
+        with pytest.raises(InvalidRequestError, match=r"does not end in \.csv"):
+            Lexicon().write(tmp_path / name)
+    with pytest.raises(StoreError, match=r"words\.csv cannot be written: No such file"):
+        Lexicon().write(tmp_path / "none" / "words.csv")
+    assert not [*tmp_path.iterdir()]
     for entries in ("text", 3, [("ja", "a")], ["abc"], [("ja", "a", 3)]):
         with pytest.raises(InvalidRequestError):
             Lexicon(entries)

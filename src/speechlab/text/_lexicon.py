@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from speechlab._arguments import build_argument_error, check_text
-from speechlab._files import expand_user_path, read_regular_file, write_atomically
+from speechlab._files import expand_user_path, read_regular_file, report_write_errors, write_atomically
 from speechlab._pandas import pd
-from speechlab.errors import InvalidRequestError
+from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.text._language_codes import language_code, writes_without_spaces
 from speechlab.text._languages.japanese import split_morphemes
 from speechlab.text._third_party import load_optional_module
@@ -25,6 +25,7 @@ _MAX_CHARS = 200
 # a word is no word.
 _WORD = re.compile(r"\w+(?:(?!['’]s\b)[-‐‑'’.@&]\w+)*[+#]*")
 _UNSEEN = re.compile("[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_OPEN_QUOTE = 'a quote (") is never closed; close it, or write it twice within quotes'
 _FORMULA = ("=", "+", "-", "@")  # of spreadsheets
 
 
@@ -100,10 +101,18 @@ class Lexicon(tuple[LexiconEntry, ...]):
         return cls(_parse_lines(where.name, data))
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the entries as a CSV file, in order of language and word."""
+        """Write the entries as a CSV file, in order of language and word.
+
+        Raises:
+            InvalidRequestError: The name does not end in ``.csv``.
+            StoreError: The file cannot be written.
+        """
         lines, where = io.StringIO(), expand_user_path(path)
+        if where.suffix.lower() != ".csv":
+            message = f"{where.name!r:.60} does not end in .csv, and a lexicon is a CSV file; name it so"
+            raise InvalidRequestError(message, parameter="path")
         csv.writer(lines, lineterminator="\n").writerows([LexiconEntry._fields, *sorted(self)])
-        with write_atomically(where) as draft:
+        with report_write_errors(where, StoreError), write_atomically(where) as draft:
             draft.write_text(lines.getvalue(), encoding="utf-8")
         return where
 
@@ -189,9 +198,13 @@ def _parse_lines(name: str, data: bytes) -> Iterator[LexiconEntry]:
             if any(map(str.strip, cells.values())):
                 yield _check_entry(LexiconEntry(**cells))
     except UnicodeDecodeError as error:
-        line, problem = data.count(b"\n", 0, error.start) + 1, "it is not in UTF-8"
+        line, problem = data.count(b"\n", 0, error.start) + 1, "it is not in UTF-8; save it as UTF-8"
     except (csv.Error, ValueError) as error:
         problem = str(error)
+        if isinstance(error, csv.Error):  # in the entry after the last one that was read
+            whole = [*io.StringIO(data.decode("utf-8-sig"), newline="")]
+            line = next((at for at in range(rows.line_num, len(whole)) if whole[at].strip()), 0) + 1
+            problem = _OPEN_QUOTE if "unexpected end" in problem else problem
     if problem:
         raise InvalidRequestError(f"{name}, line {line}: {problem}", parameter="path")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,11 +21,11 @@ from speechlab.batch._process import plan_table, process_table
 from speechlab.batch._store_options import CHUNK_ROWS, KeepingOptions, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_requested_form
 from speechlab.batch._takes.judge import Judge
-from speechlab.batch._takes.lines import AGAIN, CUT, FALLBACK, LineTake, ScriptLine
+from speechlab.batch._takes.lines import AGAIN, CUT, FALLBACK, UNRECOGNIZED, LineTake, ScriptLine
 from speechlab.batch._takes.record import record_takes
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
-from speechlab.text import language_code, list_language_codes
+from speechlab.text import language_code, list_language_codes, parse_primary_language
 
 if TYPE_CHECKING:
     from speechlab.client import Client
@@ -34,6 +35,7 @@ _COLUMNS = {"transcript": "string", "take": "Int64", "takes": "Int64", "check": 
 _TEXT = "speechlab: text of the take"
 _SPENT = ("attempts", "usage_characters", "usage_audio_s", "usage_tokens")
 _NOT_TAKEN = "not taken again"
+_MAX_REASON = 200  # of a recognizer that failed, in a warning
 # The temperature of another take, by its number from 1 on: a voice may read by its temperature alone, so that each
 # take has one of its own, and none the 0.5 that is usual.
 _TEMPERATURES = (0.1, 1.0, 0.7, 0.4)
@@ -96,6 +98,14 @@ class CheckedTakes:
                 self._take(lines, way, number)
         if left := sum(line.ended.startswith(_NOT_TAKEN) for line in self._lines):
             text = f"{format_count(left, 'line')} {_NOT_TAKEN}: {self._stopped}"
+            warn_user(text, stacklevel=find_user_stacklevel())
+        if reasons := [
+            line.best.unjudged.removeprefix(UNRECOGNIZED)
+            for line in self._lines
+            if line.takes and line.best.unjudged.startswith(UNRECOGNIZED)
+        ]:
+            of = f"{len(reasons):,} of {format_count(len(self._lines), 'line')}"
+            text = f"the recognizer failed for {of}: {reasons[0][:_MAX_REASON]}"
             warn_user(text, stacklevel=find_user_stacklevel())
         return self._join_best_takes()
 
@@ -227,18 +237,31 @@ class CheckedTakes:
         return table
 
 
+def _check_language(code: object, where: str) -> None:
+    """Refuse what no recognizer takes for a language, before anything is paid."""
+    try:
+        known = language_code(code) if isinstance(code, str) else ""
+    except InvalidRequestError:
+        known = ""
+    if not known or parse_primary_language(str(code)) != re.split("[-_]", str(code).strip().lower())[0]:
+        advice = f"give {known!r}" if known else "give one of ISO 639-1, such as 'en' or 'ja'"
+        message = f"{where} {code!r:.60}, which is no language code; {advice}"
+        raise InvalidRequestError(message, parameter="language")
+
+
 def _read_lines(whole: pd.DataFrame, text: Any, language: Any) -> list[ScriptLine]:
     """Return the rows as lines, each with its language, if the table or the call says it."""
     labels, name = whole.columns.tolist(), getattr(text, "name", text)
     language = Column("language") if language is None and "language" in labels else language
     given = split_columns_and_values({"language": language}, labels, ())
-    codes = (
-        whole[given.columns["language"]].tolist() if given.columns else [given.same["language"]] * len(whole)
-    )
-    if codes and given.same.get("language") is not None:
-        language_code(codes[0])
-    cells = zip(require_columns(whole, name)[name].tolist(), codes, strict=True)
+    column = given.columns.get("language")
+    cells = whole[column].tolist() if given.columns else [given.same["language"]] * len(whole)
+    codes = [None if is_missing(cell) or not str(cell).strip() else cell for cell in cells]
+    for row, code in enumerate(codes if given.columns else codes[:1], 1):
+        if code is not None:
+            _check_language(code, f"row {row:,}: column {column!r} holds" if given.columns else "language is")
+    texts = require_columns(whole, name)[name].tolist()
     return [
-        ScriptLine(at, said if isinstance(said, str) else "", None if is_missing(code) else str(code))
-        for at, (said, code) in enumerate(cells)
+        ScriptLine(at, said if isinstance(said, str) else "", code)
+        for at, (said, code) in enumerate(zip(texts, codes, strict=True))
     ]

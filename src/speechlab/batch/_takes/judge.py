@@ -15,7 +15,13 @@ from speechlab.batch._plan.parameters import Column
 from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._process import process_table
 from speechlab.batch._run.progress import show_progress
-from speechlab.batch._takes.lines import LineTake, ScriptLine, count_faulty_characters, find_word_faults
+from speechlab.batch._takes.lines import (
+    UNRECOGNIZED,
+    LineTake,
+    ScriptLine,
+    count_faulty_characters,
+    find_word_faults,
+)
 from speechlab.batch._takes.sounds import Centers, measure_sound
 from speechlab.contract import Language
 from speechlab.errors import SpeechLabError
@@ -93,7 +99,7 @@ def _compare_words(line: ScriptLine, take: LineTake, row: Mapping[Any, Any]) -> 
     if line.language is None:
         return replace(take, transcript=hypothesis, unjudged=_NO_LANGUAGE)
     if hypothesis is None:
-        return replace(take, unjudged=f"the recognizer failed: {row['error']}")
+        return replace(take, unjudged=f"{UNRECOGNIZED}{row['error']}")
     forms = dict.fromkeys((line.text, take.sent or line.text))
     try:
         faults = [find_word_faults(text, hypothesis, line.language) for text in forms]

@@ -10,6 +10,8 @@ from speechlab.text import characters, find_differing_runs, language_code, norma
 
 # What a line is after its check.
 READY, FAULTY, UNCLEAR = "ready", "faulty", "unclear"
+# How the reason begins for which a take could not be judged, if it is the recognizer's; reports look for it.
+UNRECOGNIZED = "the recognizer failed: "
 # Ways to another take: another reading by the same voice, other marks in the text, another voice.
 AGAIN, CUT, FALLBACK = "again", "cut", "fallback"
 _CLAUSE_END = re.compile(r"(?<=\w)\s*[,;:、，；：]\s*(?=\w)")

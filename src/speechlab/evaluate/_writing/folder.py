@@ -39,6 +39,7 @@ _RECORD = "record.json"
 _FORMAT = 1
 # Files that a record may name; none of them is outside the folder.
 _REPORT_FILE = re.compile(r"[\w-]+\.parquet|figures/[\w.-]+\.svg")
+_COPY = re.compile(rf"({'|'.join(SOUNDS)})/(?!\.)[\w.-]+")
 # Fields of a report that are tables.
 _FRAMES = ("table", "summary", "differences", "speed")
 # Names of files that differ from those of the field.
@@ -88,7 +89,7 @@ def write_folder(path: Path, report: Contents, *, html: str, figures: Mapping[st
     left: list[str] = []
     try:
         _check_table_names(report.tables, path)
-        earlier = _list_report_files(path)
+        earlier, copies = _list_report_files(path), _list_copies(path)
         with write_together(path, _RECORD) as draft:
             written = _write_files(path, draft, report, html, figures, left)
             if not (path / _RECORD).is_file():  # marks an incomplete folder as that of a report
@@ -96,13 +97,18 @@ def write_folder(path: Path, report: Contents, *, html: str, figures: Mapping[st
         tables = {f"{_NAMES.get(name, name)}.parquet" for name in (*_FRAMES, *report.tables)}
         for stale in (earlier | tables) - written:
             (path / stale).unlink(missing_ok=True)
+        for name in copies.keys() - written:
+            if (path / name).is_file() and _hash_file(path / name) == copies[
+                name
+            ]:  # else it is somebody's own
+                (path / name).unlink()
     except OSError as error:
         raise build_write_error(path, error) from error
     if left:
         _warn_of_omitted_files(
             left,
-            "is no recording (WAV, OGG, MP3 or FLAC) and was not copied",
-            "are no recordings (WAV, OGG, MP3 or FLAC) and were not copied",
+            "is gone or no recording (WAV, OGG, MP3 or FLAC) and was not copied",
+            "are gone or no recordings (WAV, OGG, MP3 or FLAC) and were not copied",
         )
 
 
@@ -114,7 +120,7 @@ def _write_files(
     figures: Mapping[str, bytes],
     left: list[str],
 ) -> set[str]:
-    """Write a report to the draft of its folder; return the names of its tables and figures."""
+    """Write a report to the draft of its folder; return the names of its tables, figures and recordings."""
     written = set()
     own = report.table if list_sound_columns(report.table) else report.tables.get("sounds")
     recordings = report.table if own is None else own
@@ -134,8 +140,8 @@ def _write_files(
         (draft / "figures" / f"{label}.svg").write_bytes(vectors)
         written.add(f"figures/{label}.svg")
     (draft / "report.html").write_text(html, encoding="utf-8")
-    names = {*written, "report.html", *(f"{name}.csv" for name in _CSV_TABLES)}
-    names |= {place for places in copies.values() for place in places.dropna()}
+    sounds = {place for places in copies.values() for place in places.dropna()}
+    names = {*written, *sounds, "report.html", *(f"{name}.csv" for name in _CSV_TABLES)}
     values = {field.name: getattr(report, field.name) for field in dataclasses.fields(Contents)}
     record = {
         "format": _FORMAT,
@@ -149,7 +155,7 @@ def _write_files(
         "sha256": {name: _hash_file(_find_written(path, draft, name)) for name in sorted(names)},
     }
     (draft / _RECORD).write_bytes(orjson.dumps(record, option=orjson.OPT_INDENT_2, default=to_json_value))
-    return written
+    return written | sounds
 
 
 def _find_written(path: Path, draft: Path, name: str) -> Path:
@@ -210,6 +216,15 @@ def _list_report_files(folder: Path) -> set[str]:
         return {name for name in names if _REPORT_FILE.fullmatch(name)}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
+
+
+def _list_copies(folder: Path) -> dict[str, str]:
+    """Return the hashes of the recordings that were copied into the folder of a report, as its record has them."""
+    try:
+        hashes = orjson.loads(read_regular_file(folder / _RECORD))["sha256"]
+        return {name: digest for name, digest in hashes.items() if _COPY.fullmatch(name)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
 def build_write_error(path: Path, error: OSError) -> StoreError:

@@ -53,7 +53,8 @@ def copy_recordings(
 
     Recordings that are in the folder already stay unchanged, and their names are not reused. A recording of several
     rows, such as rows of several systems, is copied once. Files that are no recordings by their bytes are not copied,
-    whatever their names: a table may name any file of its reader. They are added to ``left``.
+    whatever their names: a table may name any file of its reader. They are added to ``left``, as are those that are
+    gone though their rows have no error.
     """
     home = folder / column
     sources = [
@@ -96,6 +97,8 @@ def _copy_recording(
         if isinstance(cell, str | PathLike):
             source, name = locate_file(cell), Path(find_file_name(cell))
             if not source.is_file():
+                if is_missing(row.get("error")) and _is_recording(given):  # nothing else says that it is gone
+                    left.append(str(hide_secrets(given)))
                 return None
             with source.open("rb") as file:
                 ending, stem = f".{detect_format(file.read(12))}", name.stem

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from speechlab._brief import shorten_tracebacks
-from speechlab._files import expand_user_path, write_atomically
+from speechlab._files import expand_user_path, report_write_errors, write_atomically
 from speechlab._pandas import pd
 from speechlab._untrusted import check_packed_text, open_maybe_gzip
 from speechlab.errors import SegmentFileError
@@ -270,10 +270,9 @@ def write(
 
     Raises:
         SegmentFileError: The format is unknown or does not support the table, for example several recordings in a
-            format for one, or a name with a space in a format with fields separated by spaces. Nothing is written.
+            format for one, or a name with a space where spaces separate the fields; or it cannot be written.
         SegmentError: The table is not a segment frame.
         MissingDependencyError: The format needs a library that is not installed.
-        OSError: The file cannot be written.
 
     Example:
         >>> written = write(frame([(0.0, 2.0004, "hello")], file="talk"), "talk.srt")
@@ -288,7 +287,8 @@ def write(
         message = f"{place}: expected a segment frame or an iterable of its pieces, not {kind}"
         raise SegmentFileError(message, path=str(place))
     pieces = _check_pieces([table] if isinstance(table, pd.DataFrame) else table, form, place)
-    with write_atomically(place) as draft, draft.open("wb") as raw, ExitStack() as stack:
+    report = report_write_errors(place, partial(SegmentFileError, path=str(place)))
+    with report, write_atomically(place) as draft, draft.open("wb") as raw, ExitStack() as stack:
         out: Any = raw
         if place.suffix.lower() == ".gz":
             out = stack.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))

@@ -13,7 +13,7 @@ import orjson
 import traitlets
 from ipywidgets import Widget, widget_serialization
 
-from speechlab._arguments import build_argument_error, require_columns
+from speechlab._arguments import build_argument_error, is_missing, require_columns
 from speechlab._files import expand_user_path, write_atomically
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets._shared.live import RefreshableWidget
@@ -191,8 +191,13 @@ class AudioTable(RefreshableWidget):
         """Write the note of a row.
 
         Raises:
-            InvalidRequestError: The row does not exist.
+            InvalidRequestError: The row does not exist, or the note begins with none of the decisions for which the
+                table asks.
         """
+        decision = "" if is_missing(text) else str(text).strip().lower()
+        if decision and self.answers and not decision.startswith(tuple(self.answers)):
+            allowed = " or ".join(map(repr, self.answers))
+            raise build_argument_error("text", text, f"a note that begins with {allowed}, or an empty one")
         with self._lock:
             self._set_and_show_annotation(self._label_to_row(label), "note", text)
 
