@@ -66,7 +66,9 @@ def build_speech_report(
     lines = add_costs(lines, table, settings, text, [language])
     cost_notes = list_cost_notes(table, settings, text)
     rated = substitute_common_rates(lines.assign(unit=choose_ranking_units(lines)))
-    rated = rated.assign(failed=count_failed_rows(lines, table, language))
+    trade_offs = list_trade_off_drawings(lines)
+    if trade_offs:
+        rated = rated.assign(failed=count_failed_rows(lines, table, language))
     sides = [name for name in SIDES if name in lines.columns]
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
     by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
@@ -92,7 +94,7 @@ def build_speech_report(
         options = {"by": [*keys, *([] if keys and no_speakers else ["voice_name"])], "column": start}
         event = "text" if start == "total_s" else "first sound"
         drawings.append(Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options))
-    drawings += list_trade_off_drawings(lines)
+    drawings += trade_offs
     return Contents(
         title,
         table,

@@ -180,7 +180,7 @@ def _format_money(name: str, row: Mapping[Any, Any]) -> str | None:
 def count_failed_rows(summary: pd.DataFrame, table: pd.DataFrame, language: str) -> pd.Series[int]:
     """Return how many rows of each line of the summary have no output."""
     keys = [name for name in ("system", "condition", "voice") if name in summary.columns]
-    failed = table.loc[~table["status"].isin(["ok", "cached"]), [*keys, language]].astype(str)
+    failed = table.loc[table["status"].isin(["error", "skipped"]), [*keys, language]].astype(str)
     lines = summary[[*keys, "language"]].astype(str)
     counts = failed.groupby([*keys, language]).size().reindex(pd.MultiIndex.from_frame(lines), fill_value=0)
     return pd.Series(counts.to_numpy(), lines.index, dtype="Int64")
