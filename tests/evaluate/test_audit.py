@@ -187,7 +187,9 @@ def test_few_places_of_wrong_references_are_counted(tmp_path):
     systems = dict.fromkeys("abcd", others) | {"e": SAID[:40]}
     report = evaluate.audit(write_lines(tmp_path, **systems))
     assert not report.summary["follows"].any()
-    assert "it takes 50 to say that" in report.build_views()[0].note
+    assert "It takes 50 wrong references" in report.build_views()[0].note
+    assert str(report.findings[0]).startswith("e has 40 of 40 places")
+    assert report.build_views()[0].columns[-1].texts[0] == "100.0% of 40"
 
 
 def test_repeats_and_speakers_count_once(tmp_path):

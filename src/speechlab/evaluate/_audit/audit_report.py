@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from speechlab._pandas import pd
-from speechlab.display import format_count
+from speechlab.display import format_count, format_percent
 from speechlab.evaluate._advice.evidence import find_runaway_row
 from speechlab.evaluate._advice.findings import list_output_findings
 from speechlab.evaluate._audit.followers import MIN_PLACES, find_followers
@@ -17,7 +17,6 @@ from speechlab.evaluate._writing.columns import (
     View,
     build_charted_rate_column,
     build_count_column,
-    build_rate_column,
     build_text_column,
 )
 from speechlab.evaluate._writing.contents import Conclusion, Contents, ShownRows
@@ -189,6 +188,14 @@ def _format_ranks(row: Mapping[Any, Any]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
+def _format_followed(row: Mapping[Any, Any]) -> str | None:
+    """Return the share of suspected references, with the number of these where it is too small."""
+    if not row["suspects"]:
+        return None
+    share = format_percent(row["followed"])
+    return share if row["suspects"] >= MIN_PLACES else f"{share} of {row['suspects']:,}"
+
+
 def _build_views(summary: pd.DataFrame, sets: Mapping[str, pd.DataFrame], unit: str) -> list[View]:
     columns = [
         build_text_column("system", "system", strong=True),
@@ -197,15 +204,14 @@ def _build_views(summary: pd.DataFrame, sets: Mapping[str, pd.DataFrame], unit: 
         DisplayColumn("ranks by chance", _format_ranks, figure=True),
         build_text_column("group", "group"),
         DisplayColumn("settled by", lambda row: format_needed(row["needed"]), True, optional=True),
-        build_rate_column("agrees with wrong references", "followed", optional=True),
-        build_count_column("such places", "suspects", optional=True),
+        DisplayColumn("agrees with wrong references", _format_followed, True, optional=True),
     ]
     note = (
         f"Systems that share a letter cannot be told apart. Settled by: {unit}s that would show the difference from "
         "the rank before in four of five samples."
     )
     if summary["suspects"].between(1, MIN_PLACES - 1).any():
-        note += f" Such places: of wrong references; it takes {MIN_PLACES} to say that a system follows them."
+        note += f" It takes {MIN_PLACES} wrong references to say that a system follows them."
     rows = [
         {"set": name, "utterances": placed["utterances"].iloc[0], "lead": _describe_ranks(placed)}
         for name, placed in sets.items()
