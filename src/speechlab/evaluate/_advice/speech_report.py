@@ -79,13 +79,7 @@ def build_speech_report(
         bars["highlight"] = [bool(is_in_first_group(row)) for row in rated.to_dict("records")]
     drawings = [Drawing(f"Error rates{shared}{with_intervals}", "error_rates", ("rates",), bars)]
     tables = {"segments": frame([]) if segments is None else segments, "rates": rated}
-    counts = table.groupby("unit", observed=True)["errors"].count()
-    if (
-        not sides
-        and len(counts)
-        and counts.min() >= _BINS * ENOUGH
-        and table["duration_s"].nunique() >= _BINS
-    ):
+    if not sides and _has_enough_lengths(table):
         tables["by_length"] = by_bins(table, "duration_s", bins=_BINS)
         drawings.append(Drawing("Error rate against length", "error_by_measure", ("by_length",)))
     if _has_column_values(calls, "rtf"):
@@ -136,6 +130,13 @@ def _collect_facts(table: pd.DataFrame) -> dict[str, str]:
         "normalized by": ", ".join(sorted(normalizers)) or "nothing",
         "intervals": f"95%, bootstrap by utterance, from {ENOUGH} utterances on",
     }
+
+
+def _has_enough_lengths(table: pd.DataFrame) -> bool:
+    """Whether each unit has enough rows, of different durations, for a rate in each bin."""
+    counts = table.groupby("unit", observed=True)["errors"].count()
+    enough = len(counts) > 0 and counts.min() >= _BINS * ENOUGH
+    return bool(enough and table["duration_s"].nunique() >= _BINS)
 
 
 def _choose_row_display(table: pd.DataFrame, text: str, language: str) -> ShownRows:
