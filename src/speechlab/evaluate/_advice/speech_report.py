@@ -72,6 +72,7 @@ def build_speech_report(
     sides = [name for name in SIDES if name in lines.columns]
     no_speakers = bool(sides) and bool((lines["voice"] == NO_SPEAKER).all())
     by = [*sides, *([] if no_speakers else ["voice_name"]), "language"]
+    is_timed = _has_column_values(lines, choose_start_time_column(lines))
     shared = " on the same clips" if _has_column_values(lines, "common_utterances") else ""
     with_intervals = ", with 95% intervals" if rated["ranking_rate_low"].notna().any() else ""
     bars: dict[str, Any] = {"by": by, "rates": "ranking_rate"}
@@ -101,11 +102,7 @@ def build_speech_report(
         columns={"text": text, "language": language},
         views=(
             build_rates_view(lines),
-            *(
-                [build_speed_view(lines)]
-                if _has_column_values(lines, choose_start_time_column(lines))
-                else []
-            ),
+            *([build_speed_view(lines)] if is_timed else []),
             *build_load_views(calls),
             *build_cost_views(lines),
         ),
