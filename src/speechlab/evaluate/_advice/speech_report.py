@@ -83,13 +83,7 @@ def build_speech_report(
     if not sides and _has_enough_lengths(table):
         tables["by_length"] = by_bins(table, "duration_s", bins=_BINS)
         drawings.append(Drawing("Error rate against length", "error_by_measure", ("by_length",)))
-    if _has_column_values(calls, "rtf"):
-        keys = ["system"] if "system" in calls.columns else []
-        start = choose_start_time_column(calls)
-        options = {"by": [*keys, *([] if keys and no_speakers else ["voice_name"])], "column": start}
-        event = "text" if start == "total_s" else "first sound"
-        drawings.append(Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options))
-    drawings += trade_offs
+    drawings += [*_list_call_drawings(calls, no_speakers=no_speakers), *trade_offs]
     return Contents(
         title,
         table,
@@ -112,6 +106,17 @@ def build_speech_report(
         facts=_collect_facts(table),
         record=record or {},
     )
+
+
+def _list_call_drawings(calls: pd.DataFrame, *, no_speakers: bool) -> list[Drawing]:
+    """Return the figure of the times of calls, if these were measured."""
+    if not _has_column_values(calls, "rtf"):
+        return []
+    keys = ["system"] if "system" in calls.columns else []
+    start = choose_start_time_column(calls)
+    options = {"by": [*keys, *([] if keys and no_speakers else ["voice_name"])], "column": start}
+    event = "text" if start == "total_s" else "first sound"
+    return [Drawing(f"Time to the {event} of each call", "distributions", ("speed",), options)]
 
 
 def _collect_facts(table: pd.DataFrame) -> dict[str, str]:
