@@ -73,7 +73,7 @@ def test_a_report_copies_recordings_alone(tmp_path, private):
     lines = [f"{file},ten cats,en,ten hats" for file in files]
     (tmp_path / "list.csv").write_text("\n".join(["audio,text,language,heard", *lines]))
     report = evaluate.recognition(None, datasets.read(tmp_path / "list.csv"), hypotheses="heard")
-    with pytest.warns(UserWarning, match=r"3 files are no recordings .*id_rsa") as warned:
+    with pytest.warns(UserWarning, match=r"3 files are gone or no recordings .*id_rsa") as warned:
         report.save(tmp_path / "report")
     assert [warning.filename for warning in warned] == [__file__]
     assert SECRET.encode() not in every_byte_of(tmp_path / "report")
