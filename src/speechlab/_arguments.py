@@ -166,9 +166,9 @@ def find_likely_column(columns: Sequence[object], name: object, frame: object = 
 
 
 def _is_prose(cells: Sequence[str]) -> bool:
-    """Return whether most cells have several words, or are not ASCII, and are no times or digests."""
+    """Return whether half of the cells have several words, or are not ASCII, and are no times or digests."""
     prose = [cell for cell in cells if " " in cell.strip() or not cell.isascii()]
-    return 2 * sum(2 * len(_NO_LETTERS.findall(cell)) < len(cell) for cell in prose) > len(cells)
+    return 2 * sum(2 * len(_NO_LETTERS.findall(cell)) < len(cell) for cell in prose) >= len(cells)
 
 
 def find_text_column(cells: Mapping[str, Sequence[str]]) -> str | None:
