@@ -208,9 +208,9 @@ def test_the_command_reads_prices_from_a_file(report, tmp_path):
         (None, "there is no file"),
         (
             '{"dear": {"per_hour": 1}, "cheap": {"per_hour": 1}, "dear": {"per_hour": 2}}',
-            "it has 'dear' 2 times",
+            "'dear' stands 2 times in one object",
         ),
-        ('{"dear": {"per_hour": 1, "per_hour": 2}}', "the price of 'dear' has 'per_hour' 2 times"),
+        ('{"dear": {"per_hour": 1, "per_hour": 2}}', "'per_hour' stands 2 times in one object"),
     ],
 )
 def test_a_file_of_prices_that_is_missing_or_has_a_name_twice_is_refused(written, why, tmp_path):

@@ -21,6 +21,7 @@ from speechlab.batch._operations import (
     translate,
 )
 from speechlab.batch._options import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
+from speechlab.batch._outcome import UNRECOGNIZED as UNRECOGNIZED
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._outcome import suppress_failure_warnings as suppress_failure_warnings
 from speechlab.batch._plan.columns import STATUSES

@@ -93,7 +93,9 @@ def add_advice(error: SpeechLabError, text: str) -> None:
     error.advice = f"{error.advice}; {text}" if error.advice else text
 
 
-_warns_here: ContextVar[bool] = ContextVar("told_here", default=True)
+# How the reason begins for which a take could not be judged, if it is the recognizer's; reports look for it.
+UNRECOGNIZED = "the recognizer failed: "
+_warns_here: ContextVar[bool] = ContextVar("warns_here", default=True)
 
 
 @contextmanager

@@ -154,10 +154,11 @@ class Lexicon(tuple[LexiconEntry, ...]):
 
 def _choose_spelling(word: str, entries: list[LexiconEntry]) -> str:
     """Return the spelling of a word."""
-    best = max((entry.word == word, bool(entry.voice)) for entry in entries)
-    choices = {entry.spoken: 0 for entry in entries if (entry.word == word, bool(entry.voice)) == best}
-    if len(choices) == 1 and "" not in choices:
-        return choices.popitem()[0]
+    ranks = [(entry.word == word, bool(entry.voice)) for entry in entries]
+    best = [entry.spoken for entry, rank in zip(entries, ranks, strict=True) if rank == max(ranks)]
+    choices = list(dict.fromkeys(best))
+    if len(choices) == 1 and choices[0]:
+        return choices[0]
     several = f"several readings in the lexicon ({', '.join(filter(None, choices))})"
     readings = several if len(choices) > 1 else "a reading that the lexicon leaves open"
     advice = (

@@ -33,7 +33,7 @@ _MAX_LOST = 4
 
 
 class LeaseWindow(CallsUnderWay):
-    """Calls of a piece of the table, given out in leases: what :class:`Window` is in one process."""
+    """Calls of a piece of the table, given out in leases: what :class:`CallWindow` is in one process."""
 
     def __init__(
         self,

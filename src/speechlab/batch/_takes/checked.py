@@ -12,7 +12,7 @@ from speechlab._arguments import is_missing, require_columns
 from speechlab._pandas import pd
 from speechlab._traces import warn_user
 from speechlab.batch._options import CallingOptions, CheckingOptions, check_and_sort_options
-from speechlab.batch._outcome import find_user_stacklevel, suppress_failure_warnings
+from speechlab.batch._outcome import UNRECOGNIZED, find_user_stacklevel, suppress_failure_warnings
 from speechlab.batch._plan.columns import build_column, collect_result_columns
 from speechlab.batch._plan.parameters import Column, SynthesisParameters, Value, split_columns_and_values
 from speechlab.batch._plan.source import Partitions, Table, open_source
@@ -21,7 +21,7 @@ from speechlab.batch._process import plan_table, process_table
 from speechlab.batch._store_options import CHUNK_ROWS, KeepingOptions, use_store
 from speechlab.batch._table.assemble import RUN_ATTRIBUTE, join_frames, to_requested_form
 from speechlab.batch._takes.judge import Judge
-from speechlab.batch._takes.lines import AGAIN, CUT, FALLBACK, UNRECOGNIZED, LineTake, ScriptLine
+from speechlab.batch._takes.lines import AGAIN, CUT, FALLBACK, LineTake, ScriptLine
 from speechlab.batch._takes.record import record_takes
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError

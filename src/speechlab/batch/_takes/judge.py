@@ -10,13 +10,12 @@ import numpy as np
 
 from speechlab._pandas import pd
 from speechlab.audio import AudioClip, to_clip
-from speechlab.batch._outcome import suppress_failure_warnings
+from speechlab.batch._outcome import UNRECOGNIZED, suppress_failure_warnings
 from speechlab.batch._plan.parameters import Column
 from speechlab.batch._plan.steps import TranscriptionStep
 from speechlab.batch._process import process_table
 from speechlab.batch._run.progress import show_progress
 from speechlab.batch._takes.lines import (
-    UNRECOGNIZED,
     LineTake,
     ScriptLine,
     count_faulty_characters,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from speechlab.display import format_count
 from speechlab.metrics import Difference, choose_unit, classify_differences, has_difference_classes
 from speechlab.text import characters, find_differing_runs, language_code, normalizer, words
 
 # What a line is after its check.
 READY, FAULTY, UNCLEAR = "ready", "faulty", "unclear"
-# How the reason begins for which a take could not be judged, if it is the recognizer's; reports look for it.
-UNRECOGNIZED = "the recognizer failed: "
 # Ways to another take: another reading by the same voice, other marks in the text, another voice.
 AGAIN, CUT, FALLBACK = "again", "cut", "fallback"
 _CLAUSE_END = re.compile(r"(?<=\w)\s*[,;:、，；：]\s*(?=\w)")
@@ -89,7 +88,7 @@ class LineTake:
         if self.words and not (self.transcript or "").strip():
             shown = ["no word was recognized"]
         elif more := len(self.words) - len(shown):
-            shown.append(f"{more} more differences")
+            shown.append(format_count(more, "more difference"))
         return "; ".join(filter(None, [*self.faults, *shown, self.unjudged]))
 
 

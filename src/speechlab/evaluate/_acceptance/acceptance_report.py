@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
+from speechlab.batch import UNRECOGNIZED
 from speechlab.display import format_count
 from speechlab.evaluate._writing.columns import (
     View,
@@ -22,9 +23,8 @@ from speechlab.metrics import compute_count_bound
 
 RIGHT, WRONG = "right", "wrong"
 DECISION, SAMPLED = "decision", "sampled"
-# How the error of a line begins whose sound cannot be read, and the reason of one that the recognizer failed for.
+# How the error of a line begins whose sound cannot be read.
 LOST = "its sound cannot be read: "
-_UNRECOGNIZED = "the recognizer failed: "
 _MAX_REASON = 160
 # Lines of a sample that shows, if none is wrong, that at most 5% are (95%).
 SAMPLE_SIZE = 60
@@ -136,7 +136,7 @@ def _describe_lines(counts: Mapping[str, int], table: pd.DataFrame) -> str:
     if lost:
         parts.append(f"the sound of {format_count(len(lost), 'line')} cannot be read: {_shorten(lost[0])}")
     waiting = table[(table["state"] == "needs an ear") & table["transcript"].isna()]
-    reasons = [why.partition(_UNRECOGNIZED)[2] for why in waiting["why"] if isinstance(why, str)]
+    reasons = [why.partition(UNRECOGNIZED)[2] for why in waiting["why"] if isinstance(why, str)]
     if reasons := [reason for reason in reasons if reason]:
         of = f"{len(reasons):,} of {format_count(total, 'line')}"
         parts.append(f"the recognizer failed for {of}: {_shorten(reasons[0])}")

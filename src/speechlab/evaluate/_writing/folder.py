@@ -98,10 +98,9 @@ def write_folder(path: Path, report: Contents, *, html: str, figures: Mapping[st
         for stale in (earlier | tables) - written:
             (path / stale).unlink(missing_ok=True)
         for name in copies.keys() - written:
-            if (path / name).is_file() and _hash_file(path / name) == copies[
-                name
-            ]:  # else it is somebody's own
-                (path / name).unlink()
+            copy = path / name
+            if copy.is_file() and _hash_file(copy) == copies[name]:  # else it is somebody's own
+                copy.unlink()
     except OSError as error:
         raise build_write_error(path, error) from error
     if left:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import json
 import os
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,28 +165,20 @@ def _read_glossary(file: Path) -> Any:
 def _read_prices(file: Path) -> Any:
     """Return the prices of a file of JSON, which the study checks."""
     try:
-        written = file.read_bytes().removeprefix(codecs.BOM_UTF8)
-        prices = orjson.loads(written)
-        _refuse_doubled_names(file, json.loads(written, object_pairs_hook=tuple))
+        text = file.read_text("utf-8-sig")
+        return json.loads(text, object_pairs_hook=_build_object)
     except FileNotFoundError:
         raise _build_option_error("prices", f"there is no file {file}; check the path") from None
     except (OSError, ValueError, RecursionError) as error:
         raise _build_option_error("prices", f"{file}: it cannot be read as JSON ({error})") from error
-    return prices
 
 
-def _refuse_doubled_names(file: Path, pairs: Any, owner: str = "") -> None:
-    """Refuse prices, objects of which are tuples of pairs, that name a system or a field of its price twice."""
-    if not isinstance(pairs, tuple):
-        return
-    names = Counter(name for name, _ in pairs)
-    if doubled := [name for name, count in names.items() if count > 1]:
-        where = (
-            f"the price of {owner!r:.60} has {doubled[0]!r:.60}" if owner else f"it has {doubled[0]!r:.60}"
-        )
-        raise _build_option_error("prices", f"{file}: {where} {names[doubled[0]]} times; keep one of them")
-    for name, value in pairs:
-        _refuse_doubled_names(file, value, name)
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON; ValueError if it has a name twice, of which json would keep the last."""
+    name, count = max(Counter(name for name, _ in pairs).items(), key=itemgetter(1), default=("", 0))
+    if count > 1:
+        raise ValueError(f"{name!r:.60} stands {count} times in one object; keep one of them")
+    return dict(pairs)
 
 
 def _parse_voices(voices: Sequence[str], services: Sequence[str]) -> list[str] | dict[str, list[str] | None]:
