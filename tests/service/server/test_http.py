@@ -186,16 +186,18 @@ def last_reply(data: bytes) -> bytes:
     return data.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_a_client_that_has_ended_its_sending_gets_its_reply(staged, stream):
+@pytest.mark.parametrize(("stream", "begun"), [(False, False), (True, False), (True, True)])
+def test_a_client_that_has_ended_its_sending_gets_its_reply(staged, stream, begun):
     fields = {"voice_id": staged.voice("gated"), "text": "x", "format": "pcm", "stream": stream}
     with staged.http.raw_json("/tts", fields) as connection:
+        came = read_until(connection, b"\r\n\r\n") if begun else b""
         connection.shutdown(socket.SHUT_WR)
         assert eventually(lambda: staged.speaker.calls)
         staged.speaker.gate.set()
-        came = last_reply(read_all(connection))
+        came = last_reply(came + read_all(connection))
     assert came.startswith(b"HTTP/1.1 200 ")
     assert len(came) > 48_000
+    assert not stream or came.endswith(b"\r\n0\r\n\r\n")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the reset of a client is seen by its error")

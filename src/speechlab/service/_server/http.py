@@ -77,14 +77,15 @@ class HttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool | None:  # type: ignore[override] # as asyncio allows
-        """Keep the connection of a client that has only ended its sending, and waits for its reply.
+        """Keep the connection of a client that has only ended its sending, and waits for its reply or the rest of it.
 
-        A client that has left does the same at first. It resets the connection when something is sent to it, and an
-        interim reply changes nothing for one that waits.
+        A client that has left does the same at first. It resets the connection when something is sent to it: the next
+        piece of a reply that has begun, or else an interim reply, which changes nothing for a client that waits.
         """
-        if not (self._idle and self._send_interim_if_waiting()):
-            return None
         cycle: Any = self.cycle
+        is_begun = cycle is not None and cycle.response_started and not cycle.response_complete
+        if not self._idle or self.transport.is_closing() or not (is_begun or self._send_interim_if_waiting()):
+            return None
         cycle.keep_alive = False
         self._watch_for_reset(cycle)
         return True
