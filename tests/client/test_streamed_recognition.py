@@ -10,12 +10,7 @@ import pytest
 
 import speechlab as sl
 from speechlab import batch
-from speechlab.errors import (
-    APITimeoutError,
-    ContractError,
-    EngineError,
-    InvalidRequestError,
-)
+from speechlab.errors import APITimeoutError, ContractError, EngineError, InvalidRequestError
 from support.clock import FakeClock
 from support.functions import counted_aloud
 

@@ -15,12 +15,7 @@ import pytest
 
 import speechlab as sl
 from speechlab import batch, evaluate
-from speechlab.errors import (
-    APITimeoutError,
-    ContractError,
-    EngineError,
-    InvalidRequestError,
-)
+from speechlab.errors import APITimeoutError, ContractError, EngineError, InvalidRequestError
 from speechlab.store import Store
 from support.functions import Counting, slowly, spoken
 from support.texts import check_refusals

@@ -139,10 +139,7 @@ def test_the_translator_keeps_the_contract(live_service):
 def test_s8_135_keys_that_are_not_restricted_are_noticed(whole):
     only = select_checks("8-restricted,8-no-asr,135-denied")
     assert {o.verdict for o in run(whole.options(), only).outcomes} == {Verdict.HOLDS}
-    for name, failing in (
-        ("restricted_key", {"8-restricted", "135-denied"}),
-        ("no_asr_key", {"8-no-asr"}),
-    ):
+    for name, failing in (("restricted_key", {"8-restricted", "135-denied"}), ("no_asr_key", {"8-no-asr"})):
         assert set(broken(run(whole.options(**{name: whole.key()}), only))) == failing
 
 
