@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -64,3 +65,13 @@ def error_body():
         return body
 
     return check
+
+
+@pytest.fixture
+def own_log():
+    """Lets a test call what sends the log of this process to its stderr."""
+    loggers = [logging.getLogger(name) for name in ("speechlab", "uvicorn", "asyncio")]
+    before = [(logger, logger.handlers, logger.level, logger.propagate) for logger in loggers]
+    yield
+    for logger, logger.handlers, level, logger.propagate in before:
+        logger.setLevel(level)

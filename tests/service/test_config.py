@@ -213,6 +213,7 @@ def test_unknown_options_of_engines_stop_the_start():
         create_app(ServiceConfig(api_keys=(make_key(),), engines={"openjtalk": {"speeed": 3}}))
 
 
+@pytest.mark.usefixtures("own_log")
 def test_a_data_folder_that_cannot_be_used_ends_the_start(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(ServiceStartError, match=r"data folder .* cannot be used"):

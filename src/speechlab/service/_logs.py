@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TextIO
 
 import orjson
 
@@ -88,9 +88,17 @@ class JsonFormatter(logging.Formatter):
         return orjson.dumps(line, default=str).decode()
 
 
+class _StderrHandler(logging.StreamHandler[TextIO]):
+    """Writes to what is ``sys.stderr`` at the time; a program may replace it, and close the one before."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
 def log_to_stderr(level: str = "info") -> None:
     """Send the service's log to stderr, with the critical messages of uvicorn and the errors of asyncio."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _StderrHandler()
     handler.setFormatter(JsonFormatter())
     handler.addFilter(OnceAMinuteFilter())
     levels = {"speechlab": _LEVELS[level], "uvicorn": logging.CRITICAL, "asyncio": logging.ERROR}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 import socket
 import subprocess
@@ -14,7 +13,6 @@ import time
 import psutil
 import pytest
 
-from speechlab.service._logs import JsonFormatter, OnceAMinuteFilter
 from support.clients import KEY, Http
 from support.clock import ends_within, eventually
 from support.sockets import read_until
@@ -194,28 +192,6 @@ def test_the_limit_of_open_files_is_never_reached(tmp_path):
     assert sum("too many connections" in line for line in lines) <= 2
     # Each refused request is one line of the log.
     assert len(lines) < 400
-
-
-def test_log_of_other_libraries_repeats_once_a_minute():
-    kept: list[str] = []
-
-    class Keep(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            kept.append(self.format(record))
-
-    handler = Keep()
-    handler.setFormatter(JsonFormatter())
-    handler.addFilter(OnceAMinuteFilter())
-    logger = logging.getLogger("asyncio")
-    logger.addHandler(handler)
-    try:
-        for _ in range(1_000):
-            logger.error("it failed\nfuture: exception=KeyError('a secret text')")
-    finally:
-        logger.removeHandler(handler)
-    (line,) = map(json.loads, kept)
-    assert line["event"] == "it failed"
-    assert line["time"].endswith("+00:00")
 
 
 def masked(opcode: int, payload: bytes) -> bytes:

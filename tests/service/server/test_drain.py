@@ -10,13 +10,14 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from speechlab.contract import ERRORS
 from speechlab.service import Database, Ledger, voice_uuid
 from support.clients import KEY, Http, talking
-from support.clock import eventually
+from support.clock import ends_within, eventually
 from support.sockets import read_all, read_until
 
 
@@ -155,3 +156,14 @@ def test_an_idle_service_stops_at_once_with_its_connections(stage):
         assert read_until(idle, b'"ok"}').startswith(b"HTTP/1.1 200 ")
     with idle:
         assert idle.recv(100) == b""
+
+
+def test_a_service_that_overslept_stops_at_once(stage, monkeypatch):
+    """An event loop that saw a wrong clock, as another test may give it, sleeps until something wakes it."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(stage())
+        monkeypatch.setattr(time, "monotonic", lambda: 0.0)
+        time.sleep(0.3)  # it looks at the clock every tenth of a second
+        monkeypatch.undo()
+        with ends_within(20):  # of the thirty that a stop may take
+            stack.close()

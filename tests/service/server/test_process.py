@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 import queue
 import signal
@@ -120,6 +122,7 @@ def test_a_given_key_shows_nowhere_and_typos_are_warned_of(start):
     assert json.loads(err.splitlines()[-1])["event"] == "stopped"
 
 
+@pytest.mark.usefixtures("own_log")
 def test_what_cannot_start_says_why_and_ends_with_2(capsys, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -140,6 +143,22 @@ def test_what_cannot_start_says_why_and_ends_with_2(capsys, tmp_path):
             assert all(word in err for word in words), err
             assert "hunter22" not in err
             assert "Traceback" not in err
+
+
+@pytest.mark.usefixtures("own_log")
+def test_the_log_goes_to_what_stderr_is_at_the_time(capsys, monkeypatch):
+    """Of other libraries it has one line a minute, without what comes after the first line of a message."""
+    with io.StringIO() as first:
+        monkeypatch.setattr(sys, "stderr", first)
+        assert main(["--host", "0.0.0.0", "--port", "0"]) == 2
+    monkeypatch.undo()
+    with run_service(ServiceConfig(port=0, recognizer="", translator="")) as service:
+        assert get(service.base_url + "/tts/voices", service.api_key) == 200
+    for _ in range(1_000):
+        logging.getLogger("asyncio").error("it failed\nfuture: exception=KeyError('a secret text')")
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [line["event"] for line in lines] == ["request", "it failed"]
+    assert all(line["time"].endswith("+00:00") for line in lines)
 
 
 def test_a_key_can_be_made(capsys):

@@ -125,6 +125,7 @@ class Server(uvicorn.Server):
         self._preload = config.preload
         self._listener = listener
         self._on_ready = on_ready
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def run_in_this_thread(self) -> None:
         """Serve in this thread until :meth:`stop` is called."""
@@ -136,13 +137,16 @@ class Server(uvicorn.Server):
     def stop(self) -> None:
         """Ask the server to finish; may be called from any thread."""
         self.should_exit = True
+        if self._loop is not None:
+            # It may sleep for long: what it saw of the clock is wrong if a test of this process has replaced that.
+            with contextlib.suppress(RuntimeError):  # it has ended already
+                self._loop.call_soon_threadsafe(lambda: None)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
         await super().startup(sockets=sockets)
         if self._preload:
-            self._preloading = asyncio.get_running_loop().create_task(
-                self._service.readiness.preload_models()
-            )
+            self._preloading = self._loop.create_task(self._service.readiness.preload_models())
         self._on_ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
