@@ -9,9 +9,9 @@ import time
 import pytest
 
 from speechlab import ConfigurationError
-from speechlab.service import ServiceConfig, run_until_stopped
-from speechlab.service._server.server import count_users_and_remove_stale
-from speechlab.service._workers.pool import Decoders
+from speechlab.audio import encode
+from speechlab.service import ServiceConfig, count_users_and_remove_stale, run_until_stopped
+from support.staged import staged_service
 
 posix = pytest.mark.skipif(os.name != "posix", reason="sockets in the file system")
 KEY = "sl:a-key-of-the-tests"
@@ -31,12 +31,8 @@ def hostile_folder(tmp_path, monkeypatch):
 
 
 def test_a_worker_imports_nothing_from_the_working_folder(hostile_folder):
-    decoders = Decoders(ServiceConfig())
-    try:
-        decoders.start_one()
-        assert decoders.running_count == 1
-    finally:
-        decoders.close()
+    with staged_service() as service:  # which decodes recordings in a process of its own
+        assert service.http.recognize(encode([0.0] * 1_600, "wav", 16_000)).status == 200
     assert not (hostile_folder / "ran").exists()
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 import time
-from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab import text
-from speechlab.datasets._places import resolve_recordings
-from speechlab.engines._chunks import chunk_text
-from speechlab.metrics._sound.clip_measures import _has_end_twice
-from speechlab.text._languages.english import APOSTROPHES, BRACKETS
+from speechlab import datasets, metrics, text
+from speechlab.audio import AudioClip
+from speechlab.engines import chunk_text
 
 LENGTH = 12_000
 # A sign of which each begins what does not end; and what a match could begin or end with, before or behind them.
@@ -55,21 +54,32 @@ def test_normalizers_are_linear():
 
 
 @pytest.mark.slow
-def test_other_functions_are_linear():
-    for function in (
-        text.words,
-        text.loops,
-        chunk_text,
-        lambda long: resolve_recordings([long], Path()),
-        lambda long: _has_end_twice(long + "y"),
-    ):
+@pytest.mark.filterwarnings("ignore")
+def test_other_functions_are_linear(tmp_path):
+    level, pitch = np.random.default_rng(1).uniform(((0.05,), (100.0,)), ((0.5,), (400.0,)), (2, 20))
+    said = np.concatenate(
+        [level[n] * np.sin(2 * np.pi * pitch[n] * np.arange(1_600) / 16_000) for n in range(20)]
+    )
+    twice = AudioClip(np.concatenate([said, said[-6_400:], np.zeros(3_200)]), 16_000)
+    assert metrics.speech_measures([twice], ["one two"])["repeated_ending"].tolist() == [True]
+
+    def read(long):
+        (tmp_path / "a.jsonl").write_text(
+            pd.DataFrame({"audio": [long]}).to_json(orient="records", lines=True)
+        )
+        datasets.read(tmp_path / "a.jsonl")
+
+    def measure(long):
+        metrics.speech_measures([twice], [long + "y"])
+
+    for function in (text.words, text.loops, chunk_text, read, measure):
         function("one two")
         assert not find_slow(function)
 
 
 @given(st.text("ab <>[]()' \n", max_size=30))
 def test_brackets_and_apostrophes_are_as_in_whispers_rules(words):
-    brackets, parentheses = BRACKETS
-    assert brackets.apply(words) == re.sub(r"[<\[][^>\]]*[>\]]", "", words)
-    assert parentheses.apply(words) == re.sub(r"\(([^)]+?)\)", "", words)
-    assert APOSTROPHES.apply(words) == re.sub(r"\s+'", "'", words)
+    rules = {step.name: step.apply for step in text.normalizer("en").steps}
+    assert rules["brackets"](words) == re.sub(r"[<\[][^>\]]*[>\]]", "", words)
+    assert rules["parentheses"](words) == re.sub(r"\(([^)]+?)\)", "", words)
+    assert rules["space before apostrophe"](words) == re.sub(r"\s+'", "'", words)

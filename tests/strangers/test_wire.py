@@ -1,7 +1,6 @@
 """Bytes as no library sends them, on one service: each ends in a reply of the contract, and harms nobody else.
 
-Slow heads and bodies, floods and unread replies
-take seconds and are in ``tests/service``.
+Slow heads and bodies, floods, handshakes and unread replies are in ``tests/service``.
 """
 
 from __future__ import annotations
@@ -317,30 +316,18 @@ def test_an_attack_by_http_is_held(service):
         assert service.http.request("GET", "/healthz").status == 200, name
 
 
-def frame(opcode, payload=b"", *, fin=True, mask=b"\1\2\3\4", rsv=0, size=None, wide=0):
-    size = len(payload) if size is None else size
-    short = size if size < 126 and not wide else 127 if size > 65_535 or wide == 8 else 126
-    head = bytes([(0x80 if fin else 0) | rsv | opcode, (0x80 if mask else 0) | short])
+def frame(opcode, payload=b"", *, fin=True, wide=False):
+    size = len(payload)
+    short = 127 if size > 65_535 or wide else 126 if size > 125 else size
+    head = bytes([(0x80 if fin else 0) | opcode, 0x80 | short])
     head += {126: struct.pack("!H", size & 0xFFFF), 127: struct.pack("!Q", size)}.get(short, b"")
-    if not mask:
-        return head + payload
-    masks = (mask * (len(payload) // 4 + 1))[: len(payload)]
-    masked = int.from_bytes(payload) ^ int.from_bytes(masks)
-    return head + mask + masked.to_bytes(len(payload))
+    return head + bytes(4) + payload  # a mask of zeros
 
 
+# What else is wrong with a frame closes the connection in service/routes/test_realtime_frames.
 MESSAGES = {
-    "a frame without a mask": (frame(1, b"{}", mask=b""), {1002}),
-    "a reserved bit": (frame(1, b"{}", rsv=0x40), {1002}),
-    "a reserved kind": (frame(3, b"{}"), {1002}),
-    "a reserved kind of control": (frame(11), {1002}),
-    "a ping in pieces": (frame(9, b"a", fin=False), {1002}),
-    "a ping of 126 bytes": (frame(9, bytes(126)), {1002}),
-    "a piece without a beginning": (frame(0, b"a"), {1002}),
     "a beginning in the middle": (frame(1, b"a", fin=False) + frame(1, b"b"), {1002}),
-    "a length of 64 bits": (frame(1, size=1 << 63), {1002, 1009}),
-    "a length above the limit": (frame(1, size=1 << 30), {1009}),
-    "a length that is longer than needed": (frame(1, b"{}", wide=8), {1002, 1000}),
+    "a length that is longer than needed": (frame(1, b"{}", wide=True), {1002, 1000}),
     "a close of one byte": (frame(8, b"a"), {1002}),
     "a close of 5": (frame(8, struct.pack("!H", 5)), {1002}),
     "a close of 1005": (frame(8, struct.pack("!H", 1005)), {1002}),
@@ -349,14 +336,6 @@ MESSAGES = {
     "a close that is not UTF-8": (frame(8, struct.pack("!H", 1000) + b"\xff"), {1002, 1007}),
     "a close of 200 bytes": (frame(8, struct.pack("!H", 1000) + bytes(200)), {1002}),
     "words behind a close": (frame(8, struct.pack("!H", 1000)) + frame(1, b"{}"), {1000}),
-    "bytes": (frame(2, b"{}"), {1003}),
-    "a text that is not UTF-8": (frame(1, b"\xff"), {1007}),
-    "half of a pair": (frame(1, b"\xed\xa0\x80"), {1007}),
-    "a cut character": (frame(1, b"\xe3\x81"), {1007}),
-    "300,000 letters": (frame(1, b"a" * 300_000), {1009}),
-    "300,000 letters in pieces": (frame(1, b"a" * 150_000, fin=False) + frame(0, b"a" * 150_000), {1009}),
-    "20,000 empty pieces": (frame(1, fin=False) + frame(0, fin=False) * 20_000, {1008, 1009, 1000}),
-    "20,000 pings": (frame(9, b"a") * 20_000, {1008, 1000}),
     "a request of HTTP": (SMUGGLED.encode(), {1002, 1009, 1003, 1000}),
     "100,000 brackets": (frame(1, b"[" * 100_000), {1000}),
     "a number of 100,000 digits": (frame(1, b'{"type":' + b"9" * 100_000 + b"}"), {1000}),
@@ -364,40 +343,17 @@ MESSAGES = {
     "a type that is none": (frame(1, b'{"type": {"a": 1}}'), {1000}),
     "an id of 100,000 letters": (frame(1, b'{"type": "tts.speak", "id": "' + b"a" * 100_000 + b'"}'), {1000}),
 }  # fmt: skip
-HANDSHAKES = {
-    "no key of the handshake": ("Sec-WebSocket-Key", ""),
-    "a short key of the handshake": ("Sec-WebSocket-Key", "YQ=="),
-    "a key of the handshake that is not base64": ("Sec-WebSocket-Key", "a" * 24),
-    "another version": ("Sec-WebSocket-Version", "8"),
-    "another host": ("Host", "strangers.example"),
-    "another origin": ("Origin", "https://strangers.example"),
-    "an origin of a file": ("Origin", "null"),
-    "no key": ("Authorization", ""),
-    "a key as protocol": ("Authorization", None),
-    "a body": ("Content-Length", "5"),
-}
-
-
-def build_handshake(name="", value=""):
-    lines = {
-        "Host": "localhost", "Connection": "Upgrade", "Upgrade": "websocket", "Authorization": f"Bearer {KEY}",
-        "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
-    }  # fmt: skip
-    if value is None:
-        del lines[name]
-        lines["Sec-WebSocket-Protocol"] = KEY
-    elif name:
-        lines[name] = value
-    return "\r\n".join(
-        ["GET /ws/tts/realtime HTTP/1.1", *(f"{name}: {value}" for name, value in lines.items()), "", ""]
-    ).encode()
+HANDSHAKE = (
+    f"GET /ws/tts/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n{AUTH}\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+).encode()
 
 
 def converse(service, data):
     """Send bytes behind a handshake; return the reply's head, and the kinds and bodies of frames up to a close."""
     frames, kind = [], None
     with socket.create_connection(service.http.address, timeout=10) as connection:
-        connection.sendall(build_handshake())
+        connection.sendall(HANDSHAKE)
         stream = connection.makefile("rb")
         head = b"".join(iter(stream.readline, b"\r\n"))
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -420,11 +376,3 @@ def test_an_attack_by_frames_is_held(service):
         assert said <= {"router.error", "tts.error"}, name
         assert KEY.encode() not in repr(frames).encode(), name
         assert service.http.request("GET", "/healthz").status == 200, name
-
-
-def test_an_attack_by_handshake_is_held(service):
-    for name, change in HANDSHAKES.items():
-        reply = exchange(service, build_handshake(*change))
-        assert int(STATUS.match(reply)[1]) in REFUSED, name
-        assert json.loads(reply.partition(b"\r\n\r\n")[2])["name"], name
-        assert KEY.encode() not in reply, name

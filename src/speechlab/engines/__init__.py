@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.engines._check import EngineCheck, add_model, check, list_addable_models
+from speechlab.engines._chunks import chunk_text as chunk_text
 from speechlab.engines._devices import describe_gpus, list_gpus
 from speechlab.engines._networks import DNSMOS_RATE, SPEAKER_RATE, compute_dnsmos, embed_speaker
 from speechlab.engines._protocols import (

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from speechlab.service._config import ServiceConfig, load_config, parse_settings
     from speechlab.service._engines.voices import voice_uuid
     from speechlab.service._keys import make_key
+    from speechlab.service._logs import OnceAMinuteFilter
     from speechlab.service._providers import Provider, ServedEngine
     from speechlab.service._server.running import RunningService, run_service
-    from speechlab.service._server.server import Ready, run_until_stopped
+    from speechlab.service._server.server import Ready, count_users_and_remove_stale, run_until_stopped
 
 __all__ = ["Provider", "ServedEngine", "ServiceConfig", "run_service", "voice_uuid"]
 
@@ -37,9 +38,10 @@ _NAMES = {
     "_config": "ServiceConfig parse_settings load_config",
     "_engines.voices": "voice_uuid",
     "_keys": "make_key",
+    "_logs": "OnceAMinuteFilter",
     "_providers": "Provider ServedEngine",
     "_server.running": "RunningService run_service",
-    "_server.server": "Ready run_until_stopped",
+    "_server.server": "Ready count_users_and_remove_stale run_until_stopped",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -1,22 +1,25 @@
-"""Replies without end, of every kind, on both wires: each ends with an error, in time, and in little memory."""
+"""Replies and sessions without end on both wires, and words that steer: each ends in an error, in time."""
 
 import asyncio
 import gzip
 import itertools
+import json
 import socket
 import threading
 import time
 import zlib
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 
 import numpy as np
 import orjson
 import pytest
+from websockets.asyncio.server import serve
 
 import speechlab as sl
 from speechlab.client import AsyncClient, Client
-from speechlab.client._transport.unpacking import Unpacker
+from support.memory import grown_mib
+from support.realtime_server import CREATED
 from support.samples import KEY, VOICE_ID
 
 HEAD = "HTTP/1.1 {} X\r\nConnection: close\r\nContent-Type: {}\r\n{}\r\n"
@@ -133,6 +136,13 @@ def test_an_error_without_end_is_that_error(lab, service):
         assert caught.value.status == status
 
 
+def test_a_packed_error_is_unpacked_in_small_pieces(lab, service):
+    service.answer(JSON, [pack_zeros("gzip")], status=400, Content_Encoding="gzip")
+    with grown_mib() as grown, pytest.raises(sl.BadRequestError):
+        lab.voices()
+    assert grown() < 16
+
+
 def test_a_packed_reply_is_read(lab, service):
     for text in ("a", "a" * 300):
         body = orjson.dumps({"text": text})
@@ -153,16 +163,6 @@ def test_a_damaged_packed_reply_is_cut_short(lab, service):
         service.answer(JSON, [damaged], Content_Encoding="gzip")
         with pytest.raises(sl.StreamTruncatedError, match="compression"):
             lab.transcribe(SILENCE)
-
-
-def test_the_pieces_of_an_unpacked_body_are_small():
-    unpacker = Unpacker("gzip")
-    unpacker.feed(pack_zeros("gzip"))
-    sizes = []
-    while piece := unpacker.take():
-        sizes.append(len(piece))
-    unpacker.check_end()
-    assert (sum(sizes), max(sizes)) == (34 << 20, 1 << 20)
 
 
 @pytest.mark.parametrize("kind", ["speech", "translation"])
@@ -219,3 +219,100 @@ def test_a_header_of_5000_digits_costs_nothing(lab, service):
         for value in (digits, f"tts={digits}", f"engine;dur={digits}"):
             service.answer(WAV, [SILENCE.encode("wav")], **{header: value})
             assert lab.synthesize("Hello.", voice=VOICE_ID, format="wav").duration_s == 0.1
+    service.answer(f"audio/L16; rate={digits}", [SILENCE.encode("pcm")])
+    assert lab.synthesize("Hello.", voice=VOICE_ID, format="pcm").duration_s == 0.1
+    assert refusal(lab, service, 429, {}, Retry_After=digits).retry_after_s == 86_400.0
+
+
+def refusal(lab, service, status, body, **headers):
+    """The error that a refusal with this body becomes."""
+    service.answer(JSON, [orjson.dumps(body)], status=status, **headers)
+    with pytest.raises(sl.APIError) as caught:
+        lab.voices()
+    return caught.value
+
+
+def test_no_word_of_a_service_steers_the_terminal(lab, service):
+    nasty = "\x1b]0;owned\x07 \x9b2J \x00 \r \x7f \u202e"
+    for where in ("error", "message", "detail", "name"):
+        assert str(refusal(lab, service, 400, {"error": "no", where: f"a {nasty} b"})).isprintable()
+    for kind in (sl.ContractError, sl.EngineError, sl.RealtimeError, sl.SpeechLabError):
+        said = str(kind(f"it said {nasty}, tabs\tand\nlines stay"))
+        assert said.replace("\t", "").replace("\n", "").isprintable()
+
+
+def test_a_part_of_the_key_is_not_shown(service, wire):
+    key = "sl:q7Jm2xVd90Rb4TzKc81Wn5Lf"
+    folded = key.removeprefix("sl:").lower()
+    parts = (key[:14] + "…", "…" + key[-10:], f"{key[:12]}***{key[-9:]}")
+    with Client(service.base_url, api_key=key, transport=wire, max_retries=0) as mine:
+        for echo in (key, key[3:], key.upper(), f"Bearer%20{key.replace(':', '%3A')}", *parts):
+            told = {"error": f"unknown key {echo}", "context": [echo]}
+            ascii_echo = echo.encode("ascii", "replace").decode()
+            error = refusal(mine, service, 401, told, X_Echo=ascii_echo)
+            shown = f"{error} {error.body} {error.context} {error.headers}".lower()
+            assert not any(folded[at : at + 8] in shown for at in range(len(folded) - 7)), echo
+
+
+START = {"type": "tts.audio.start", "request_id": "r", "content_type": "audio/pcm", "sample_rate": 24_000}
+
+
+@contextmanager
+def talking(say):
+    """A realtime service that says what it wants to each message."""
+    port, began, stops = [], threading.Event(), []
+
+    async def handle(socket):
+        async for message in socket:
+            await say(socket, json.loads(message))
+
+    async def run():
+        async with serve(handle, "127.0.0.1", 0, compression=None, max_size=None) as server:
+            port.append(server.sockets[0].getsockname()[1])
+            stop, loop = asyncio.Event(), asyncio.get_running_loop()
+            stops.append(lambda: loop.call_soon_threadsafe(stop.set))
+            began.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
+    thread.start()
+    assert began.wait(10)
+    with Client(f"http://127.0.0.1:{port[0]}", api_key=KEY, max_retries=0, timeout=20) as lab:
+        yield lab
+    stops[0]()
+    thread.join(10)
+
+
+def test_messages_before_the_session_end():
+    async def say(socket, message):
+        while True:
+            await socket.send(json.dumps({"type": "later", "words": "a" * 60_000}))
+
+    with talking(say) as lab, pytest.raises(sl.ContractError, match=r"before session\.created"):
+        lab.realtime(voice=VOICE_ID, format="pcm").say("Hello.")
+
+
+@pytest.mark.parametrize(
+    "piece", [bytes(1 << 20), b"", json.dumps({"type": "later"})], ids=["sound", "empty", "notes"]
+)
+def test_messages_of_a_text_end(piece, monkeypatch):
+    monkeypatch.setattr("speechlab.client._operations.speech._LEAST_LIMIT", 2 << 20)
+
+    async def say(socket, message):
+        if message["type"] == "session.update":
+            await socket.send(json.dumps(CREATED))
+            return
+        await socket.send(json.dumps({**START, "id": message["id"]}))
+        while True:
+            await socket.send(piece)
+
+    with talking(say) as lab, pytest.raises(sl.ContractError, match="bytes for a text of 6 characters"):
+        lab.realtime(voice=VOICE_ID, format="pcm").say("Hello.")
+
+
+def test_a_message_is_of_limited_size():
+    async def say(socket, message):
+        await socket.send(json.dumps(CREATED) if message["type"] == "session.update" else bytes(33 << 20))
+
+    with talking(say) as lab, pytest.raises(sl.SpeechLabError):
+        lab.realtime(voice=VOICE_ID, format="pcm").say("Hello.")
