@@ -17,23 +17,14 @@ for package in ("pyopenjtalk", "pypinyin", "opencc"):
     pytest.importorskip(package)
 
 FRAME = pd.DataFrame(
-    {
-        "text": ["a b", "c d"],
-        "hypothesis": ["a b", "c x"],
-        "language": ["de", "de"],
-        "speaker": ["s", "t"],
-        "duration_s": [1.0, 2.0],
-    }
+    [["a b", "a b", "de", "s", 1.0], ["c d", "c x", "de", "t", 2.0]],
+    columns=["text", "hypothesis", "language", "speaker", "duration_s"],
 )
 SCORED = metrics.score(FRAME)
 VOICES = metrics.score(pd.concat([FRAME, FRAME.assign(speaker=["t", "s"])], ignore_index=True))
 TRANSLATED = pd.DataFrame(
-    {
-        "text": ["a b", "c"],
-        "reference": ["a b", "c"],
-        "translation": ["a b", "x"],
-        "target_lang": ["de", "de"],
-    }
+    [["a b", "a b", "a b", "de"], ["c", "c", "x", "de"]],
+    columns=["text", "reference", "translation", "target_lang"],
 )
 RATE = metrics.error_rate(["a b", "c d"], ["a b", "c x"])
 TRANSLATION = metrics.score_translations(["a b", "c d"], ["a b", "c x"])
@@ -269,22 +260,15 @@ def test_a_table_of_polars_is_taken_as_one_of_pandas():
 
 def test_errors_name_the_problem():
     for call, hint in [
-        (lambda: metrics.error_rate(None, "a"), "references"),
-        (lambda: metrics.error_rate(["a"], "a"), "both"),
         (lambda: metrics.error_rate({"a", "b"}, ["a", "b"]), "list of texts"),
-        (lambda: metrics.error_rate(["a"], ["a"], normalize=lambda text: None), "returned None"),
-        (lambda: metrics.compare(pd.concat([SCORED, SCORED]), SCORED), "utterance 0 more than once"),
         (lambda: RATE.confidence_interval(level=2), "between 0 and 1"),
-        (lambda: RATE.confidence_interval(draws=0), "draws=0"),
         (lambda: RATE.confidence_interval(draws=10**12), "draws=1000000000000 .* from 1 to 1,000,000"),
         (lambda: RATE.confidence_interval(seed=-1), "seed=-1"),
-        (lambda: RATE.confidence_interval(seed=None), "seed=None"),
         (lambda: RATE.confidence_interval(groups=["a", None]), r"groups\[1\] is None"),
         (lambda: metrics.summarize(SCORED.assign(speaker=["a", pd.NA]), groups="speaker"), r"groups\[1\]"),
         (lambda: metrics.speech_measures(np.zeros(16_000, np.float32)), "sample rate is not known"),
         (lambda: metrics.speech_measures([CLIP], f0_range_hz=(500, 60)), "f0_range_hz"),
         (lambda: metrics.score_translations([["a"], []], ["a", "b"]), r"references\[1\] is empty"),
-        (lambda: metrics.score_translations(["a"], ["a"], tokenize="spm"), "'spm'"),
     ]:
         with pytest.raises(InvalidRequestError, match=hint):
             call()

@@ -29,6 +29,7 @@ from speechlab.metrics._reports.suspects import suspects
 from speechlab.metrics._sound.clip_measures import MEASURE_COLUMNS as MEASURE_COLUMNS
 from speechlab.metrics._sound.clip_measures import loudness, speech_measures
 from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
+from speechlab.metrics._sound.signal import are_ends_alike, measure_f0
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.calibration import Calibration, calibration
 from speechlab.metrics._statistics.sequential import sequential_test
@@ -51,7 +52,8 @@ from speechlab.metrics._statistics.significance import (
 )
 from speechlab.metrics._statistics.student import compute_student_p, compute_student_quantile
 from speechlab.metrics._systems.attribution import Attribution, attribute
-from speechlab.metrics._systems.ranking import Ranking, compute_utterances_needed, rank
+from speechlab.metrics._systems.ranking import Ranking, assign_letters, compute_utterances_needed, rank
+from speechlab.metrics._timed.distance import TimedTokens, align_timed_tokens, count_timed_errors
 from speechlab.metrics._timed.stability import partial_stability
 from speechlab.metrics._timed.timed import TimedErrorRate, timed_error_rate
 from speechlab.metrics._timed.words import WordTimes, word_times

@@ -1,4 +1,4 @@
-"""Classes of Chinese differences."""
+"""Chinese by sound, and classes of its differences."""
 
 import pandas as pd
 import pypinyin
@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.metrics import classify_differences, score, summarize
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import classify_differences, error_rate, score, summarize
+from speechlab.text import pinyin
 
 pytest.importorskip("pypinyin")
 pytest.importorskip("opencc")
@@ -48,7 +50,7 @@ def test_each_difference_has_its_own_class():
         assert found.count("tone") == sum(kind == "tone" for kind, *_ in expected)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60)
 @given(*[st.text("他她买卖书树银行航的地一1。 aA😀\u3000語语", max_size=12)] * 2)
 def test_differences_account_for_all_errors(one, other):
     found = classify_differences(one, other, "zh")
@@ -90,3 +92,30 @@ def test_a_long_text_is_not_read_again_for_each_difference(monkeypatch):
     comparison = classify_differences(said, said.replace("买", "卖"), "zh")
     assert comparison.count("tone") == 240
     assert len(said) <= sum(read) < 20 * len(said)
+
+
+def test_homophones_and_tones_are_distinguished():
+    # 试 shi4 and 是 shi4 sound alike; 买 mai3 and 卖 mai4 but for the tone.
+    for pair, rates in {
+        ("他是", "她是"): [0.5, 0.0, 0.0],
+        ("买书", "卖书"): [0.5, 0.5, 0.0],
+        ("买书", "看书"): [0.5, 0.5, 0.5],
+        ("語音", "语音"): [0.0, 0.0, 0.0],
+    }.items():
+        units = ("char", "pinyin", "toneless")
+        assert [error_rate(*pair, unit=unit, language="zh").rate for unit in units] == rates
+    with pytest.raises(InvalidRequestError, match="Chinese"):
+        error_rate("a", "b", unit="pinyin", language="ja")
+    assert pinyin("ok 银行行长") == ["ok", "yin2", "hang2", "hang2", "zhang3"]  # by the context
+    result = error_rate("买书", "卖书", unit="pinyin", language="zh")
+    assert "pypinyin" in result.signature
+    assert result.alignments[0].text == "[-mai3-]{+mai4+} shu1"
+    assert result.edits()["reference_start"].isna().all()
+    assert "with tone" in result._repr_html_()
+
+
+@settings(max_examples=50)
+@given(st.text("银行 a1😀\u3000。", max_size=10))
+def test_every_text_has_syllables(text):
+    assert all(item == item.strip() and item for item in pinyin(text))
+    assert error_rate(text, text, unit="pinyin").rate == 0.0

@@ -1,5 +1,6 @@
-"""Classes of differences, on pairs that were written down with their class (tests/metrics/rates/pairs)."""
+"""Classes of differences, on pairs that were written down with their class."""
 
+import csv
 import re
 
 import pytest
@@ -41,3 +42,17 @@ def test_nearly_all_classes_of_real_transcripts_are_right(language, least):
     right = sum(row["class"] == row["found"] for row in rows)
     assert right / len(rows) >= 0.9
     assert all(row["reason"] for row in rows if row["class"] != row["found"])
+
+
+@pytest.mark.parametrize("language", ["en", "ja", "zh"])
+def test_numbers_words_and_readings_have_their_class_on_both_sides(language):
+    """Numbers, units, fractions, years, spellings and readings as the world writes them."""
+    path = differences.PAIRS.with_name("numbers_and_words.tsv")
+    wrong = [
+        (kind, *sides, found)
+        for code, kind, *sides in csv.reader(path.read_text("utf-8").splitlines(), delimiter="\t")
+        if code == language
+        for found in {differences.class_of(*order, language) for order in (sides, sides[::-1])}
+        if not differences.is_right(kind, found)
+    ]
+    assert not wrong

@@ -82,22 +82,13 @@ def test_counts_add_up_and_shares_follow_from_them(language):
     assert compute(one, one, language)[COUNTS[1:]].to_numpy().sum() == 0
 
 
-def test_formatting_that_is_removed_is_missing():
-    texts = make_texts("en", 3)
-    plain = [
-        "".join(" " if character in ',.?!;:"' else character for character in text.lower()) for text in texts
-    ]
-    table = compute(texts, plain)
-    assert table["hits"][["punctuation", "capitals"]].sum() == 0
-    assert table["insertions"].sum() - table["insertions"]["digits"] == 0
-
-
-@pytest.mark.parametrize("language", [*PIECES, "de"])
-def test_any_text_can_be_compared(language):
+def test_any_text_can_be_compared():
     chance = random.Random(4)
     letters = string.printable + "あ。、三3é“”’"
     texts = ["".join(chance.choices(letters, k=chance.randrange(31))) for _ in range(40)]
-    assert (compute(texts, [text[::-1] for text in texts], language)["utterances"] == 40).all()
+    for language in (*PIECES, "de"):
+        table = compute(texts, [text[::-1] for text in texts], language)
+        assert (table["utterances"] == 40).all()
 
 
 def test_formatting_rates_have_a_row_for_language_and_kind():

@@ -19,18 +19,11 @@ def scored(pairs, language="en"):
 
 
 def test_recall_and_precision():
-    table = hotword_scores(
-        scored(
-            [("Ask Ada and Ada.", "ask Ada and Aida"), ("nobody", "Ada"), ("Adam", "Adam"), ("Ada", None)]
-        ),
-        hotwords=["Ada", "Zoe"],
-    )
-    ada, zoe = table.iloc[0], table.iloc[1]
-    assert (ada["in_reference"], ada["in_hypothesis"], ada["hits"]) == (2, 2, 1)
-    assert (ada["recall"], ada["precision"]) == (0.5, 0.5)
-    assert pd.isna(zoe["recall"])
-    assert ada["f1"] == 0.5
-    assert table["hotword"].tolist() == ["Ada", "Zoe"]
+    pairs = [("Ask Ada and Ada.", "ask Ada and Aida"), ("nobody", "Ada"), ("Adam", "Adam"), ("Ada", None)]
+    table = hotword_scores(scored(pairs), hotwords=["Ada", "Zoe"])
+    names = ["hotword", "in_reference", "in_hypothesis", "hits", "recall", "precision", "f1"]
+    assert table[names].iloc[0].tolist() == ["Ada", 2, 2, 1, 0.5, 0.5, 0.5]
+    assert (table["hotword"][1], pd.isna(table["recall"][1])) == ("Zoe", True)
 
 
 def test_aliases_and_phrases_count_as_the_word():
@@ -38,17 +31,10 @@ def test_aliases_and_phrases_count_as_the_word():
         scored([("I use GitHub", "I use Git Hub"), ("New York, York", "new york York")]),
         hotwords={"GitHub": ["Git Hub"], "New York": [], "York": []},
     )
-    assert table["recall"].tolist() == [1.0, 1.0, 1.0]
     assert table["in_reference"].tolist() == [1, 1, 2]  # one York is in New York
-    assert table["f1"].tolist() == [1.0, 1.0, 1.0]
-
-
-def test_hotwords_of_japanese_need_no_spaces():
-    table = hotword_scores(
-        scored([("東京タワーへ行く", "東京たわーへ行く"), ("３時", "三時")], "ja"),
-        hotwords=["東京タワー", "三時"],
-    )
-    assert table["recall"].tolist() == [0.0, 1.0]
+    assert (table[["recall", "f1"]] == 1).all(axis=None)
+    japanese = scored([("東京タワーへ行く", "東京たわーへ行く"), ("３時", "三時")], "ja")
+    assert hotword_scores(japanese, hotwords=["東京タワー", "三時"])["recall"].tolist() == [0.0, 1.0]
 
 
 def test_refusals():
@@ -56,8 +42,6 @@ def test_refusals():
     for hotwords, hint in [("Ada", "list"), (["..."], "nothing is left"), (["Ada", "ADA"], "are both")]:
         with pytest.raises(InvalidRequestError, match=hint):
             hotword_scores(table, hotwords=hotwords)
-    with pytest.raises(InvalidRequestError, match="'unit'"):
-        hotword_scores(pd.DataFrame(), hotwords=["a"])
     assert len(hotword_scores(table, hotwords=[])) == 0
 
 

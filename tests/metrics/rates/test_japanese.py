@@ -6,34 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.metrics import classify_differences, score, summarize
-from support.differences import class_of
 
 pytest.importorskip("pyopenjtalk")
-
-
-def test_the_rules():
-    for reference, hypothesis, kind in [  # the rules, one after another, as the docs state them
-        ("今日は雨です", "今日は大雨です", "recognition"),
-        ("", "はい", "recognition"),
-        ("", "", "equal"),
-        ("高橋さん", "髙橋さん", "notation"),
-        ("斉藤さん", "斎藤さん", "homophone"),
-        ("打合せ", "打ち合わせ", "notation"),
-        ("あなたが言う", "あんたが言う", "recognition"),
-        ("やはり行く", "やっぱり行く", "recognition"),
-        ("ウイルスに感染", "ウィルスに感染", "notation"),
-        ("二三人来た", "二十三人来た", "recognition"),
-        ("1/2です", "12です", "recognition"),
-        ("5〜10分です", "50分です", "recognition"),
-        ("東京都", "とうきょうと", "notation"),
-        ("Zoomで話す", "ズームで話す", "notation"),
-        ("以下の通り", "イカの通り", "homophone"),
-        ("5個買う", "五コ買う", "notation"),
-        ("精度が高い", "制度が高い", "homophone"),
-        ("百ドルです", "$100です", "equal"),
-        ("$100です", "€100です", "recognition"),
-    ]:
-        assert class_of(reference, hypothesis, "ja") == kind
 
 
 def test_each_difference_has_its_own_class():
@@ -48,9 +22,10 @@ def test_each_difference_has_its_own_class():
     assert found.count("notation") == 1
     assert found.frame()["kind"].tolist() == ["notation", "homophone", "recognition"]
     assert len(classify_differences("同じ", "同じ", "ja").frame()) == 0
+    assert [d.kind for d in classify_differences("", "はい", "ja").differences] == ["recognition"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(*[st.text("今日明は箸橋三3時ーサバaA 。きょう😀", max_size=12)] * 2)
 def test_differences_account_for_all_errors(one, other):
     found = classify_differences(one, other, "ja")

@@ -1,7 +1,9 @@
-"""Errors of tables, and alignments as HTML."""
+"""Errors of rates and tables with their places in the original texts, and alignments as HTML."""
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import alignments_html, confusions, edits, error_rate, score
@@ -29,12 +31,12 @@ def test_errors_of_a_table_have_their_places():
 
 
 @pytest.mark.parametrize("damaged", ["", "nonsense", "unit:word|lang:en", "unit:word|lang:|norm:none"])
-@pytest.mark.parametrize("function", [edits, confusions, alignments_html])
-def test_an_invalid_signature_is_refused(function, damaged):
+def test_an_invalid_signature_is_refused(damaged):
     table = score(FRAME.iloc[[0]]).assign(signature=damaged)
-    with pytest.raises(InvalidRequestError) as caught:
-        function(table)
-    assert caught.value.parameter == "signature"
+    for function in (edits, confusions, alignments_html):
+        with pytest.raises(InvalidRequestError) as caught:
+            function(table)
+        assert caught.value.parameter == "signature"
 
 
 def test_tables_lists_and_rates_have_the_same_errors():
@@ -55,12 +57,52 @@ def test_unknown_places_are_missing():
 
 def test_html_shows_every_token_and_escapes():
     html = alignments_html(["<b> x", "same"], ["<i> x y", "same"], language="de", normalize=None)
-    assert "&lt;b&gt;" in html
-    assert "<b>" not in html
-    assert ">S<" in html
-    assert ">I<" in html
-    assert "same" not in html
+    assert [part in html for part in ("&lt;b&gt;", ">S<", ">I<", "<b>", "same")] == [True] * 3 + [False] * 2
     assert "and 1 more" in alignments_html(["a", "b"], ["c", "d"], language="de", limit=1)
     assert "no errors" in alignments_html(["a"], ["a"], language="de")
     with pytest.raises(ValueError, match="limit"):
         alignments_html(["a"], ["a"], language="de", limit=0)
+
+
+@pytest.mark.parametrize(
+    ("said", "heard", "how", "places"),
+    [
+        ("Well -- GOOD   morning!", "well, good evening", {"normalize": "basic"}, [("morning", "evening")]),
+        ("会議は１０，０００円", "会議は三円", {"unit": "char", "language": "ja"}, [("１０，０００", "三")]),
+        ("x FOO", "x bar", {"normalize": str.lower}, [("FOO", "bar")]),
+        ("a b", "a", {}, [("b", None)]),
+        ("c", "c d", {}, [(None, "d")]),
+        ("a", "a", {}, []),
+    ],
+)
+def test_places_are_those_of_the_text_as_written(said, heard, how, places):
+    table = error_rate(said, heard, **how).edits()
+    assert table["reference_start"].dtype == "Int64"
+    found = [
+        tuple(
+            None
+            if pd.isna(getattr(row, f"{side}_start"))
+            else text[getattr(row, f"{side}_start") : getattr(row, f"{side}_end")]
+            for side, text in (("reference", said), ("hypothesis", heard))
+        )
+        for row in table.itertuples()
+    ]
+    assert list(dict.fromkeys(found))[:1] == places
+
+
+TEXT = st.text("aB .,1é\u3000三ｶﾞか゛ー😀", max_size=15)
+
+
+@pytest.mark.slow
+@given(TEXT, TEXT, st.sampled_from(["word", "char"]), st.sampled_from([None, "basic", "ja"]))
+def test_every_token_has_a_place_inside_its_text(said, heard, unit, normalize):
+    result = error_rate(said, heard, unit=unit, normalize=normalize)
+    table = result.edits(equal=True)
+    assert (table["operation"] != "equal").sum() == result.errors
+    for side, text in (("reference", said), ("hypothesis", heard)):
+        rows = table[table[side].notna()]
+        assert (rows[f"{side}_start"] <= rows[f"{side}_end"]).all()
+        assert (rows[f"{side}_end"] <= len(text)).all()
+        if normalize is None:
+            for row in rows.itertuples():
+                assert text[getattr(row, f"{side}_start") : getattr(row, f"{side}_end")] == getattr(row, side)

@@ -1,6 +1,8 @@
-"""One table of differences: corrected by families, and judged by what more of a measure means."""
+"""One table of differences, corrected by families and judged by what more of a measure means; Student's t."""
 
 from __future__ import annotations
+
+import math
 
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import holm, judge
+from speechlab.metrics import compute_student_p, compute_student_quantile, holm, judge
 
 COLUMNS = (
     *("a", "b", "language", "condition", "measure", "unit", "n", "value_a", "value_b", "difference"),
@@ -69,3 +71,19 @@ def test_each_family_is_corrected_by_itself(tests):
         assert part["p_holm"].tolist() == pytest.approx(expected.tolist(), nan_ok=True)
     both = pd.concat([table["p_holm"], whole["p_holm"]], axis=1).dropna()
     assert (both.iloc[:, 0] <= both.iloc[:, 1] + 1e-12).all()
+
+
+def test_quantiles_of_student_are_those_of_printed_tables():
+    quantiles = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 10: 2.2281, 30: 2.0423, 1_000_000: 1.95997}
+    for freedom, quantile in quantiles.items():
+        t = compute_student_quantile(0.05, freedom)
+        assert t == pytest.approx(quantile, abs=6e-5)
+        assert compute_student_p(-t, freedom) == pytest.approx(0.05, rel=1e-9)
+
+
+def test_p_values_of_student_are_those_of_closed_forms():
+    for t in [0.0, 0.01, 1.0, 7.0, 1e5]:
+        assert compute_student_p(t, 1) == pytest.approx(1 - 2 * math.atan(t) / math.pi, abs=1e-12)
+        assert compute_student_p(t, 2) == pytest.approx(1 - t / math.sqrt(2 + t * t), abs=1e-12)
+        assert compute_student_p(t, 1e9) == pytest.approx(math.erfc(t / math.sqrt(2)), abs=1e-6)
+        assert compute_student_p(math.inf, 3) == 0

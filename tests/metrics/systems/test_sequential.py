@@ -80,14 +80,16 @@ def test_the_first_run_has_nothing_to_be_compared_with():
     assert sequential_test([[1.0, np.nan], [np.nan, 2.0]])["p"].isna().all()  # no row is in both
 
 
-def test_what_is_refused():
-    for runs, options, parameter in [
+@pytest.mark.parametrize(
+    ("runs", "options", "parameter"),
+    [
         ([1, 2, 3], {}, "runs"),
         ([["a"]], {}, "runs"),
         ([[np.inf]], {}, "runs"),
         ([[1, 2]], {"groups": ["a"]}, "groups"),
-        ([[1, 2]], {"alpha": 0}, "alpha"),
-    ]:
-        with pytest.raises(InvalidRequestError) as refused:
-            sequential_test(runs, **options)
-        assert refused.value.parameter == parameter
+    ],
+)
+def test_what_is_refused(runs, options, parameter):
+    with pytest.raises(InvalidRequestError) as refused:
+        sequential_test(runs, **options)
+    assert refused.value.parameter == parameter

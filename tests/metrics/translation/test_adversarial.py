@@ -47,17 +47,11 @@ def check(segments, tokenize):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tokenize", TOKENIZERS)
-@settings(deadline=None, max_examples=20)
-@given(SEGMENTS)
-def test_sacrebleu_agrees_on_adversarial_text(tokenize, segments):
+@settings(max_examples=20)
+@given(SEGMENTS, st.lists(TEXT, min_size=1, max_size=4))
+def test_sacrebleu_agrees_on_adversarial_texts_and_sentences(tokenize, segments, references):
     check(segments, tokenize)
-
-
-@pytest.mark.parametrize("tokenize", TOKENIZERS)
-@settings(deadline=None, max_examples=20)
-@given(st.lists(TEXT, min_size=1, max_size=4), TEXT)
-def test_sacrebleu_agrees_on_sentences(tokenize, references, hypothesis):
-    check([(references, hypothesis)], tokenize)
+    check([(references, segments[0][1])], tokenize)
 
 
 @pytest.mark.parametrize("tokenize", TOKENIZERS)
@@ -65,8 +59,8 @@ def test_sacrebleu_agrees_on_a_corpus_of_similar_texts(tokenize):
     """Texts that share most of their words, so that n-grams of all orders match."""
     random_ = random.Random(4)
     segments = []
-    for _ in range(80):
-        words = random_.choices(adversarial.WORDS[:-1], k=random_.randrange(5, 40))
+    for _ in range(40):
+        words = random_.choices(adversarial.WORDS[:-1], k=random_.randrange(5, 30))
         versions = [
             "".join(
                 (random_.choice(adversarial.WORDS) if random_.random() < 0.1 else word)
@@ -86,7 +80,7 @@ def test_sacrebleu_agrees_on_a_corpus_of_similar_texts(tokenize):
 
 def test_sacrebleu_agrees_on_a_very_long_text():
     random_ = random.Random(5)
-    said, heard = (" ".join(random_.choices([*"abcdef", *adversarial.WORDS[:-1]], k=4_000)) for _ in range(2))
+    said, heard = (" ".join(random_.choices([*"abcdef", *adversarial.WORDS[:-1]], k=2_000)) for _ in range(2))
     check([([said], heard), ([""], ""), ([""], "a"), (["a"], "")], "13a")
 
 

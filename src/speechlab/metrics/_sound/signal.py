@@ -193,10 +193,10 @@ def has_repeated_end(mono: NDArray[np.float32], sample_rate: int, quiet: Silence
     features = features - features.mean(axis=1, keepdims=True)
     shortest, longest = round(_SHORTEST_REPEAT_S / _HOP_S), round(_LONGEST_REPEAT_S / _HOP_S)
     lags = np.arange(shortest, min(longest, len(features) // 2) + 1)
-    return bool(len(lags)) and bool(_are_ends_alike(features, lags, shortest).any())
+    return bool(len(lags)) and bool(are_ends_alike(features, lags, shortest).any())
 
 
-def _are_ends_alike(
+def are_ends_alike(
     features: NDArray[np.float64], lags: NDArray[np.int64], shortest: int
 ) -> NDArray[np.bool_]:
     """Return for each lag whether as many last frames, or most of them, are like those ``lag`` frames before."""
