@@ -27,40 +27,17 @@ def running(name, **options):
     engine.close()
 
 
-@pytest.fixture(scope="session")
-def kokoro():
-    with running("kokoro") as engine:
-        yield engine
+def loaded_once(name):
+    @pytest.fixture(scope="session")
+    def engine():
+        with running(name) as made:
+            yield made
+
+    return engine
 
 
-@pytest.fixture(scope="session")
-def expressive():
-    with running("q") as engine:
-        yield engine
-
-
-@pytest.fixture(scope="session")
-def hibari():
-    with running("hibari") as engine:
-        yield engine
-
-
-@pytest.fixture(scope="session")
-def openjtalk():
-    with running("openjtalk") as engine:
-        yield engine
-
-
-@pytest.fixture(scope="session")
-def whisper():
-    with running("whisper") as engine:
-        yield engine
-
-
-@pytest.fixture(scope="session")
-def gemma():
-    with running("gemma") as engine:
-        yield engine
+kokoro, expressive, hibari = map(loaded_once, ("kokoro", "q", "hibari"))
+openjtalk, whisper, gemma = map(loaded_once, ("openjtalk", "whisper", "gemma"))
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,39 @@
-"""Words in time: known edges, the division of texts, and what cannot be aligned."""
+"""Words in time: known edges, and what cannot be aligned."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab.engines._recognition.word_times import divide_text, find_words, move_to_pauses
 from speechlab.errors import EngineError, InvalidRequestError
 
 WORDS = ["many", "students", "walk", "to", "school", "along", "the", "river"]
 RATE = 16_000
+SILENT = sl.AudioClip(np.zeros(RATE, dtype=np.float32), RATE)
+
+
+class Staged:
+    """A recognizer without a model: it gives all words the same times, and confidences in turn."""
+
+    def __init__(self, *confidences):
+        self.confidences, self.at_once, self.most = itertools.cycle(confidences or [0.9]), 0, 0
+
+    def load(self):
+        pass
+
+    def align(self, samples, text, places, language):
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        time.sleep(0.001)
+        self.at_once -= 1
+        return np.array([[0.0, 0.1, next(self.confidences)] for _ in places])
 
 
 def trim(sound):
@@ -75,159 +94,96 @@ def test_speech_without_silence_around_it_is_aligned(openjtalk, say, whisper):
 def test_one_of_several_that_fails_says_why_and_stops_nothing(joined, whisper, tmp_path):
     clip, _ = joined
     stereo = sl.AudioClip(np.repeat(clip.samples.reshape(-1, 1), 2, axis=1), RATE).resample(8_000)
-    silent = sl.AudioClip(np.zeros(RATE, dtype=np.float32), RATE)
     rows = [
-        (stereo, " ".join(WORDS)),
-        (silent, "nobody speaks"),
-        (str(tmp_path / "absent.wav"), "nothing"),
-        (clip, "…"),
-        (clip, None),
-        (clip, "half of \ud800"),
-        (clip, "seven apple trees surprised the old committee"),
+        (stereo, " ".join(WORDS), ""),
+        (SILENT, "nobody speaks", "no speech"),
+        (str(tmp_path / "absent.wav"), "nothing", "absent.wav"),
+        (clip, "…", "no words"),
+        (clip, None, "must be a text"),
+        (clip, "half of \ud800", "half of a"),
+        (clip, "seven apple trees surprised the old committee", ""),
     ]
-    audio, texts = ([row[at] for row in rows] for at in (0, 1))
+    audio, texts, problems = zip(*rows, strict=True)
     frame = pd.DataFrame({"audio": audio, "text": pd.Series(texts, dtype=object), "language": "en"})
     with pytest.warns(UserWarning, match="recordings") as warned:
         table = sl.align(frame, recognizer=whisper)
-    texts = [str(each.message) for each in warned]
-    assert any("5 of 7 recordings could not be aligned" in text for text in texts)
     doubt = "the text of 1 of 7 recordings, or a part of it, is hardly what is said there (row 6)"
-    assert any(doubt in text for text in texts)
-    errors = table.groupby("row")["error"].first()
-    for row, part in enumerate(
-        ("", "no speech", "absent.wav", "no words", "must be a text", "half of a", "")
-    ):
-        assert part in errors[row]
-        assert bool(part) == bool(errors[row])
+    for told in (doubt, "5 of 7 recordings could not be aligned"):
+        assert any(told in str(each.message) for each in warned)
+    for part, error in zip(problems, table.groupby("row")["error"].first(), strict=True):
+        assert part in error
+        assert bool(part) == bool(error)
     failed = table["error"] != ""
     assert table.loc[failed, ["start", "end"]].isna().all(axis=None)
     assert not table.loc[~failed, ["start", "end"]].isna().any(axis=None)
 
 
 @pytest.mark.engines
-def test_what_cannot_be_aligned_is_an_error_in_words(joined, whisper):
+def test_what_whisper_cannot_align_is_an_error_in_words(joined, whisper):
     clip, _ = joined
-    with pytest.raises(InvalidRequestError, match="no words to align"):
-        sl.align(clip, "…", recognizer=whisper)
-    with pytest.raises(InvalidRequestError, match="give language="):
-        sl.align(clip, "Leeds station", recognizer=whisper)
     with pytest.raises(EngineError, match="'xx' is not recognized"):
         sl.align(clip, "word", language="xx", recognizer=whisper)
     with pytest.raises(EngineError, match="cannot be spoken in"):
         sl.align(clip, " ".join(WORDS * 60), language="en", recognizer=whisper)
-    with pytest.raises(InvalidRequestError, match="1 recordings and 2 texts"):
-        sl.align([clip], ["one", "two"], recognizer=whisper)
-    with pytest.raises(InvalidRequestError, match="a Whisper"):
-        sl.align(clip, "word", recognizer=sl.engines.ReadHere())
     table = sl.align(clip, f"many <|endoftext|> {' '.join(WORDS[1:])}", language="en", recognizer=whisper)
     assert table["word"].tolist() == ["many", "<|endoftext|>", *WORDS[1:]]
     assert table["end"].iloc[-1] > 0.9 * clip.duration_s - 0.5
 
 
-def test_a_text_without_words_is_refused_before_the_model_is_loaded():
-    class Recognizer:
-        def load(self):
-            pytest.fail("loaded")
-
-        align = load
-
-    clip = sl.AudioClip(np.zeros(RATE, dtype=np.float32), RATE)
-    with pytest.raises(InvalidRequestError, match="no words to align"):
-        sl.align(clip, "…", recognizer=Recognizer())
-    with pytest.raises(InvalidRequestError, match="give language="):
-        sl.align(clip, "Leeds station", recognizer=Recognizer())
-
-
-@pytest.mark.parametrize(
-    ("text", "language", "unit", "words"),
-    [
-        (
-            "“Well – he paid $1,250.50 & left!” 🙂",
-            "en",
-            None,
-            ["“Well –", "he", "paid", "$1,250.50", "&", "left!” 🙂"],
-        ),
-        (
-            "今日は、iPhone 15を「見た」。",
-            "ja",
-            None,
-            ["今日", "は、", "iPhone", "15", "を", "「見", "た」。"],
-        ),
-        ("今日は", "ja", "char", ["今", "日", "は"]),
-        ("他有iPhone 15，对吗？", "zh", None, ["他", "有", "iPhone", "15，", "对", "吗？"]),
-        ("สวัสดี", "th", None, ["ส", "วั", "ส", "ดี"]),
-        ("no", "en", "char", ["n", "o"]),
-        ("… !", "en", None, []),
-    ],
-)
-def test_words_and_characters_with_the_signs_beside_them(text, language, unit, words):
-    if language == "ja":
-        pytest.importorskip("sudachipy")
-    assert [text[start:end] for start, end in find_words(text, language, unit)] == words
-
-
-def test_chinese_has_no_words_here():
-    with pytest.raises(InvalidRequestError, match="unit='char'"):
-        find_words("今天", "zh", "word")
+def test_what_cannot_be_aligned_is_refused_before_the_model_is_loaded(monkeypatch):
+    monkeypatch.setattr(Staged, "load", lambda _: pytest.fail("loaded"))
+    monkeypatch.setattr(Staged, "align", Staged.load)
+    for audio, text, how, problem in [
+        (SILENT, "…", {}, "no words to align"),
+        (SILENT, "… !", {"language": "en"}, "no words to align"),
+        (SILENT, "Leeds station", {}, "give language="),
+        (SILENT, "今天", {"language": "zh", "unit": "word"}, "unit='char'"),
+        ([SILENT], ["one", "two"], {}, "1 recordings and 2 texts"),
+        (SILENT, "word", {"recognizer": sl.engines.ReadHere()}, "a Whisper"),
+    ]:
+        with pytest.raises(InvalidRequestError, match=problem):
+            sl.align(audio, text, **{"recognizer": Staged(), **how})
 
 
 @pytest.mark.parametrize(
-    ("text", "language", "recognized", "cuts"),
+    ("words", "language", "unit"),
     [
-        # misheard, left out, said beside the text, said twice
-        ("one two three. Four five six.", "en", ["One to three", "for five, six"], [0, 3, 6]),
-        ("one two three four five six", "en", ["well one two three", "six"], [0, 4, 6]),
-        ("yes yes yes yes", "en", ["yes", "yes yes", "yes"], [0, 1, 3, 4]),
-        ("one two", "en", ["noise", "one two", ""], [0, 0, 2, 2]),
-        ("今日は晴れ。明日は雨。", "ja", ["京は晴れ", "明日は飴"], [0, 3, 6]),
-        ("今天很好，明天再说。", "zh", ["今天很好", "明天在说"], [0, 4, 8]),
+        (["“Well –", " he", " paid", " $1,250.50", " &", " left!” 🙂"], "en", None),
+        (["今日", "は、", "iPhone", " 15", "を", "「見", "た」。"], "ja", None),
+        (["今", "日", "は"], "ja", "char"),
+        (["他", "有", "iPhone", " 15，", "对", "吗？"], "zh", None),
+        (["ส", "วั", "ส", "ดี"], "th", None),
+        (["n", "o"], "en", "char"),
     ],
 )
-def test_windows_of_a_long_recording_have_their_part_of_the_text(text, language, recognized, cuts):
+def test_words_and_characters_with_the_signs_beside_them(words, language, unit):
     if language == "ja":
         pytest.importorskip("sudachipy")
-    assert divide_text(text, find_words(text, language), recognized, language) == cuts
+    table = sl.align(SILENT, "".join(words), language=language, unit=unit, recognizer=Staged())
+    assert table["word"].tolist() == [word.strip() for word in words]
 
 
 def test_threads_take_turns_at_one_model_and_a_bar_counts_recordings(monkeypatch):
-    """A staged recognizer, which two threads may not use at once."""
-    at_once, most, bars = [], [], []
+    bars, recognizer = [], Staged()
 
-    class Recognizer:
-        def load(self):
-            pass
-
-        def align(self, samples, text, places, language):
-            at_once.append(1)
-            most.append(len(at_once))
-            time.sleep(0.005)
-            at_once.pop()
-            return np.array([[0.0, 0.1, 0.9]] * len(places))
-
-    class Bar:
+    class Bar(nullcontext):
         def __init__(self, total, *_, **__):
             self.counts = [total]
             bars.append(self.counts)
+            super().__init__(self)
 
         def update(self):
             self.counts.append(1)
 
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            pass
-
     monkeypatch.setattr("speechlab.engines._align.open_bar", Bar)
-    clip = sl.AudioClip(np.zeros(RATE, dtype=np.float32), RATE)
 
     def align(progress):
-        how = {"language": "en", "recognizer": Recognizer(), "progress": progress}
-        return len(sl.align([clip] * 4, ["one two"] * 4, **how))
+        how = {"language": "en", "recognizer": recognizer, "progress": progress}
+        return len(sl.align([SILENT] * 4, ["one two"] * 4, **how))
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(align, [True, False, True])) == [8, 8, 8]
-    assert max(most) == 1
+    assert recognizer.most == 1
     assert bars == [[4, 1, 1, 1, 1]] * 2
 
 
@@ -242,22 +198,6 @@ def test_threads_take_turns_at_one_model_and_a_bar_counts_recordings(monkeypatch
     ],
 )
 def test_a_text_of_which_a_part_is_another_is_doubted(recwarn, confidences, is_doubted):
-    class Recognizer:
-        def load(self):
-            pass
-
-        def align(self, samples, text, places, language):
-            return np.array([[0.0, 0.1, confidence] for confidence in confidences])
-
-    clip = sl.AudioClip(np.zeros(RATE, dtype=np.float32), RATE)
     text = " ".join(["word"] * len(confidences))
-    sl.align([clip], [text], language="en", recognizer=Recognizer(), progress=False)
+    sl.align([SILENT], [text], language="en", recognizer=Staged(*confidences), progress=False)
     assert [str(each.message)[:20] for each in recwarn] == ["the text of 1 of 1 r"] * is_doubted
-
-
-def test_a_pause_is_between_two_words_alone():
-    features = np.full((80, 100), 1.0, dtype=np.float32)
-    features[:, 40:60] = 0.0  # 0.2 s
-    times = np.array([[0.0, 0.38], [0.38, 0.5], [0.5, 0.65], [0.65, 1.0]])
-    moved = move_to_pauses(times, features, 1.0)
-    assert moved.tolist() == [[0.0, 0.38], [0.38, 0.4], [0.6, 0.65], [0.65, 1.0]]

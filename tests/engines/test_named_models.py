@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 
 import numpy as np
 import pytest
 
-from speechlab.engines import ModelStore, add_model, create, send_progress_to, status
-from speechlab.engines._speech.kokoro_model import KokoroModel
-from speechlab.engines._weights.formats import GGUF_FORMAT, WHISPER_FORMAT, WHISPER_SIZES
-from speechlab.engines._weights.hub import find_or_fetch_model
-from speechlab.engines._weights.names import HubName, parse_model_name
+from speechlab.engines import WHISPER_SIZES, ModelStore, add_model, create, send_progress_to, status
 from speechlab.errors import ConfigurationError, ModelError
 from support.model_hub import COMMIT, use_model_hub
 
@@ -43,25 +40,31 @@ def store(tmp_path):
     return ModelStore(tmp_path / "store")
 
 
-def fetch(name, store, kind=WHISPER_FORMAT, **options):
-    return find_or_fetch_model(parse_model_name(name, kind.usual), kind, store, **options)
+def fetch(name, store, engine="whisper", **options):
+    made = create(engine, model=name, store=store, **options)
+    made.find_model()
+    return made
 
 
-def test_a_name_means_a_repository():
-    for name, meaning in (
-        ("small", HubName(SMALL)),
-        ("large-v3-turbo@v1", HubName("mobiuslabsgmbh/faster-whisper-large-v3-turbo", "v1")),
-        ("o/n", HubName("o/n")),
-        ("Org-1/a.b_c@refs/pr/1:q/f-Q4_K_M.gguf", HubName("Org-1/a.b_c", "refs/pr/1", "q/f-Q4_K_M.gguf")),
-        ("o/n:Q8_0", HubName("o/n", "", "Q8_0")),
+def test_a_name_means_a_repository(hub, store):
+    for name, repository in (
+        ("small", SMALL),
+        ("large-v3-turbo@v1", "mobiuslabsgmbh/faster-whisper-large-v3-turbo"),
+        ("o/n", "o/n"),
+        ("Org-1/a.b_c@refs/pr/1", "Org-1/a.b_c"),
     ):
-        assert parse_model_name(name, WHISPER_SIZES) == meaning
+        assert create("whisper", model=name, store=store).model == repository
+    hub.add("Org-1/a.b_c", FILES, commit="e" * 40, revisions=("v1",))
+    added = add_model("Org-1/a.b_c@v1:big/qwen-F16-00001-of-00002.gguf", engine="llama", store=store)
+    assert added.license == "see Org-1/a.b_c, commit eeeeeeee"
+    assert added.items == tuple(name for name in FILES if "F16-0" in name)
 
 
-def test_what_is_here_comes_before_a_repository_of_that_name(tmp_path, monkeypatch):
+def test_what_is_here_comes_before_a_repository_of_that_name(tmp_path, monkeypatch, store):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "o" / "n").mkdir(parents=True)
-    assert parse_model_name("o/n", {}) == (tmp_path / "o" / "n").relative_to(tmp_path)
+    with pytest.raises(ModelError, match="it lacks config"):
+        fetch("o/n", store)
 
 
 def test_create_refuses_what_is_no_path_and_no_name():
@@ -87,29 +90,28 @@ def test_only_the_needed_files_are_fetched_once(hub, store):
     hub.add(SMALL, WHISPER)
     steps = []
     with send_progress_to(lambda model, done, total: steps.append((model, done, total))):
-        found = fetch("small", store)
+        added = add_model("small", store=store)
     needed = {"config.json", "model.bin", "tokenizer.json", "vocabulary.json"}
-    assert set(found.files) == set(hub.fetched) == needed
-    assert (found.commit, found.main.read_bytes()) == (COMMIT, WHISPER["model.bin"])
+    assert set(added.items) == set(hub.fetched) == needed
+    assert (added.folder / "model.bin").read_bytes() == WHISPER["model.bin"]
     size = sum(len(WHISPER[name]) for name in needed)
-    assert steps[0] == (SMALL, 0, size)
-    assert steps[-1] == (SMALL, size, size)
+    assert (steps[0], steps[-1]) == ((SMALL, 0, size), (SMALL, size, size))
     record = json.loads(next((store.root / "hub").glob("*.json")).read_text())
     assert record["commit"] == COMMIT
     assert len(record["files"]["model.bin"]["sha256"]) == 64
     asked = len(hub.requests)
     hub.repositories.clear()
-    assert fetch("small", store, allow_download=False).files == found.files
+    assert fetch("small", store, allow_download=False).model == f"{SMALL}@{COMMIT[:8]}"
     assert len(hub.requests) == asked
 
 
 def test_a_remembered_name_stays_with_its_commit(hub, store):
     hub.add(SMALL, WHISPER)
-    main = fetch("small", store).main
+    main = add_model("small", store=store).folder / "model.bin"
     hub.add(SMALL, WHISPER, commit="f" * 40, revisions=("main", COMMIT))
     os.truncate(main, 5)  # damaged on the disk: fetched again, of the commit that is remembered
-    again = fetch("small", store)
-    assert (again.commit, again.main.read_bytes()) == (COMMIT, WHISPER["model.bin"])
+    assert fetch("small", store).model == f"{SMALL}@{COMMIT[:8]}"
+    assert (add_model("small", store=store).folder / "model.bin").read_bytes() == WHISPER["model.bin"]
 
 
 def without(*names):
@@ -139,37 +141,27 @@ def test_an_unusable_model_is_refused_before_its_download(name, files, reason, h
     assert "model.bin" not in hub.fetched
 
 
-def test_terms_that_were_not_accepted_are_named_with_their_page(hub, store):
+def test_what_stands_in_the_way_of_a_download_is_named_before_it(hub, store, monkeypatch):
     hub.add(SMALL, WHISPER, gated=True)
     with pytest.raises(ModelError, match=rf"accept them at {hub.url}/{SMALL}, then log in"):
         fetch("small", store)
-    assert not hub.fetched
-
-
-def test_a_disk_that_is_too_small_is_named_before_the_download(hub, store):
     hub.add(SMALL, WHISPER)
     hub.sizes["model.bin"] = 10**15
     with pytest.raises(
         ModelError, match=r"needs 1,000,000,\d+ MB in .* are free; nothing was downloaded; .*HF_HOME"
     ):
         fetch("small", store)
+    hub.sizes.clear()
+    with pytest.raises(ModelError, match="allow_download = false"):
+        fetch("small", store, allow_download=False)
     assert not hub.fetched
-
-
-def test_without_a_network_the_address_is_named(hub, store, monkeypatch):
+    hub.failing["model.bin"] = 403
+    with pytest.raises(ModelError, match="answered HTTP 403"):
+        fetch("small", store)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://user:secret@127.0.0.1:9")
     with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9 cannot be reached") as failure:
         fetch("small", store)
     assert "secret" not in str(failure.value)
-    with pytest.raises(ModelError, match="allow_download = false"):
-        fetch("small", store, allow_download=False)
-
-
-def test_a_failing_download_is_not_called_unreachable(hub, store):
-    hub.add(SMALL, WHISPER)
-    hub.failing["model.bin"] = 403
-    with pytest.raises(ModelError, match="answered HTTP 403"):
-        fetch("small", store)
 
 
 @pytest.mark.parametrize(
@@ -180,12 +172,13 @@ def test_a_failing_download_is_not_called_unreachable(hub, store):
             "compute_type='float17' is not known on the device 'cpu'; choose one of: auto, ",
         ),
         ({"languages": ["ja", "xx"]}, r"does not know the languages \['xx'\]; it knows de, en, ja, yue"),
+        ({"device": "gpu"}, "choose 'auto', 'cpu', 'cuda' or 'cuda:1'"),
     ],
 )
 def test_a_named_recognizer_says_first_what_it_cannot_do(options, reason, hub, store):
     hub.add(SMALL, WHISPER)
     with pytest.raises((ConfigurationError, ModelError), match=reason):
-        create("whisper", model="small", store=store, **options).find_model()
+        fetch("small", store, **options)
 
 
 def test_a_damaged_download_is_fetched_once_more(hub, store):
@@ -195,7 +188,7 @@ def test_a_damaged_download_is_fetched_once_more(hub, store):
         fetch("small", store)
     assert hub.fetched.count("model.bin") == 2
     hub.damaged.clear()
-    assert fetch("small", store).main.read_bytes() == WHISPER["model.bin"]
+    assert (add_model("small", store=store).folder / "model.bin").read_bytes() == WHISPER["model.bin"]
 
 
 GGUF = b"GGUF" + bytes(1_200)
@@ -220,8 +213,7 @@ FILES = {
 )
 def test_one_gguf_file_is_fetched_with_its_parts(name, fetched, hub, store):
     hub.add("o/n", FILES)
-    found = fetch(name, store, GGUF_FORMAT)
-    assert list(found.files) == fetched
+    assert list(add_model(name, engine="llama", store=store).items) == fetched
     assert sorted(hub.fetched) == sorted(item.rpartition("/")[2] for item in fetched)
 
 
@@ -241,7 +233,7 @@ def test_one_gguf_file_is_fetched_with_its_parts(name, fetched, hub, store):
 def test_a_repository_without_one_gguf_file_is_refused(name, files, reason, hub, store):
     hub.add("o/n", files)
     with pytest.raises(ModelError, match=reason):
-        fetch(name, store, GGUF_FORMAT)
+        fetch(name, store, "llama")
 
 
 def test_a_named_recognizer_has_languages_and_commit(hub, store):
@@ -270,14 +262,12 @@ def test_a_fetched_official_model_is_preferred(hub, store):
 
 
 def test_a_model_is_fetched_ahead_by_its_name(hub, store):
-    hub.add(SMALL, WHISPER)
-    hub.add("o/n", FILES)
-    assert add_model("small", store=store).items[0] == "model.bin"
-    assert add_model("o/n", engine="llama", store=store).items == ("qwen-Q4_K_M.gguf",)
-    with pytest.raises(ConfigurationError, match="needs the engine that will use it: --for whisper or llama"):
-        add_model("o/n", store=store)
-    with pytest.raises(ConfigurationError, match="no model 'smal' to add"):
-        add_model("smal", store=store)
+    for name, problem in (
+        ("o/n", "needs the engine that will use it: --for whisper or llama"),
+        ("smal", "no model 'smal' to add"),
+    ):
+        with pytest.raises(ConfigurationError, match=problem):
+            add_model(name, store=store)
 
 
 @pytest.mark.parametrize(
@@ -304,11 +294,6 @@ def test_status_makes_an_engine_before_it_is_ready(lines, problem, is_unfetched,
         pytest.skip(state.remedy)
     assert problem in state.problem
     assert (state.ready, state.is_unfetched) == (not problem, is_unfetched)
-
-
-def test_a_wrong_device_says_which_there_are():
-    with pytest.raises(ConfigurationError, match="choose 'auto', 'cpu', 'cuda' or 'cuda:1'"):
-        create("whisper", device="gpu").find_model()
 
 
 VOICE = np.linspace(-1, 1, 510 * 256, dtype="<f4").tobytes()
@@ -356,19 +341,47 @@ def test_a_repository_that_is_no_kokoro_is_refused(options, files, reason, hub, 
     assert hub.fetched == []
 
 
-def test_inputs_of_kokoro_have_the_names_of_the_model():
-    asked = []
+# Files of models that end early, as after an interrupted copy: refused before they are loaded
 
-    class Session:
-        def run(self, _, inputs):
-            asked.append({name: (value.dtype.name, value.shape) for name, value in inputs.items()})
-            return [np.ones((1, 4), dtype=np.float32)]
 
-    style = np.zeros(256, dtype=np.float32)
-    KokoroModel(Session(), {}).synthesize_tokens([1, 2], style)
-    inputs = {"input_ids": "int64", "style": "float16", "speed": "int32"}
-    assert KokoroModel(Session(), {}, inputs).synthesize_tokens([1, 2], style).shape == (4,)
-    assert asked == [
-        {"tokens": ("int64", (1, 4)), "style": ("float32", (1, 256)), "speed": ("float32", (1,))},
-        {"input_ids": ("int64", (1, 4)), "style": ("float16", (1, 256)), "speed": ("int32", (1,))},
-    ]
+def pack_text(layout, text):
+    return struct.pack(f"<{layout}", len(text)) + text
+
+
+def pack_ctranslate2():
+    variable = pack_text("H", b"encoder\0") + struct.pack("<B2IBI", 2, 3, 4, 0, 48) + bytes(48)
+    alias = pack_text("H", b"a\0") + pack_text("H", b"encoder\0")
+    head = struct.pack("<I", 6) + pack_text("H", b"WhisperSpec\0") + struct.pack("<II", 3, 1)
+    return head + variable + struct.pack("<I", 1) + alias
+
+
+def pack_gguf():
+    words = struct.pack("<IIQ", 9, 8, 2) + pack_text("Q", b"a") + pack_text("Q", b"bc")
+    head = b"GGUF" + struct.pack("<IQQ", 3, 1, 2) + pack_text("Q", b"tokens") + words
+    head += pack_text("Q", b"general.alignment") + struct.pack("<II", 4, 64)
+    head += pack_text("Q", b"weights") + struct.pack("<I2QIQ", 2, 256, 2, 12, 0)
+    return head + bytes(-len(head) % 64) + bytes(2 * 144)
+
+
+@pytest.mark.parametrize(
+    ("engine", "name", "data"),
+    [
+        ("whisper", "model.bin", pack_ctranslate2()),
+        ("llama", "a.gguf", pack_gguf()),
+        ("whisper", "tokenizer.json", TOKENIZER.encode()),
+    ],
+)
+def test_a_file_that_ends_early_is_refused_before_it_is_loaded(engine, name, data, tmp_path):
+    files = WHISPER | {"model.bin": pack_ctranslate2()}
+    for other, content in (files if engine == "whisper" else {}).items():
+        (tmp_path / other).write_bytes(content)
+    for length in (len(data), *range(0, len(data), 17), len(data) - 1):
+        (tmp_path / name).write_bytes(data[:length])
+        made = create(engine, model=str(tmp_path))
+        if length == len(data):
+            made.find_model()
+            continue
+        with pytest.raises(
+            ModelError, match=f"the model '{tmp_path}' cannot be used: .* is not a whole model"
+        ):
+            made.find_model()

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from speechlab.engines import ModelStore
-from speechlab.engines._weights.specs import MODEL_SPECS, ModelFile, ModelSpec, Part
+from speechlab.engines import MODEL_SPECS, ModelFile, ModelSpec, ModelStore, Part
 from speechlab.errors import ModelError
 
 HALVES = (b"first half " * 1000, b"second half " * 1000)

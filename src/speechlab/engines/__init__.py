@@ -38,7 +38,9 @@ from speechlab.engines._registry import (
     status,
 )
 from speechlab.engines._speech.phonemes import Reader, ReadHere
+from speechlab.engines._weights.formats import WHISPER_SIZES
 from speechlab.engines._weights.progress import send_progress_to
+from speechlab.engines._weights.specs import MODEL_SPECS, ModelFile, ModelSpec, Part
 from speechlab.engines._weights.store import ModelStore
 
 if TYPE_CHECKING:
