@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,6 @@ import pytest
 import speechlab as sl
 from speechlab import batch
 from speechlab.errors import (
-    APITimeoutError,
     ConfigurationError,
     EngineError,
     InvalidRequestError,
@@ -64,20 +64,43 @@ def test_calls_of_a_batch_have_the_same_fields(tmp_path):
 
     def heard(clips, language=None):
         calls.append(language)
+        time.sleep(0.1)
         return [f"{clip.frames} in {language}" for clip in clips]
 
-    table = pd.DataFrame(
-        {
-            "audio": [sl.AudioClip([0.1] * (100 + number), RATE) for number in range(20)],
-            "language": ["en", "ja"] * 10,
-        }
-    )
+    clips = [sl.AudioClip([0.1] * (100 + number), RATE) for number in range(20)]
+    table = pd.DataFrame({"audio": clips, "language": ["en", "ja"] * 10})
     with sl.system("many", transcribe_batch=heard, version="1", batch_size=10, **FULL) as lab:
         made = batch.transcribe(table, lab, language="language", store=tmp_path, progress=False)
     assert made["hypothesis"][5] == "105 in ja"
     assert sorted(calls) == ["en", "ja"]
+    assert made["latency_s"].min() >= 0.1
+    assert made["processing_s"].nunique() <= 2  # each call has its share of the time of its batch
+    assert 0.01 <= made["processing_s"].min() <= made["latency_s"].max() / 10
     with sl.system("many", transcribe_batch=heard, version="1") as lab:
-        assert lab.transcribe(table["audio"][0], language="zh").text == "100 in zh"  # after a moment, alone
+        assert lab.transcribe(clips[0], language="zh").text == "100 in zh"  # after a moment, alone
+
+
+def test_other_results_are_errors_of_their_rows(tmp_path):
+    for result, words in (
+        (lambda rows: rows[1:], "returned 9 results for 10 texts; return a list with one result for each"),
+        (lambda rows: "one text", r"returned 'one text' \(str\) for 10 texts"),
+        (lambda rows: None, r"returned None \(NoneType\)"),
+        (lambda rows: {*rows}, r"\(set\) for 10 texts"),  # whose order is not that of the texts
+    ):
+        with sl.system("many", translate_batch=result, version="1", batch_size=10, **FULL) as lab:
+            made = translate(texts(10), lab, tmp_path)
+            assert made["error"].str.contains(words).all()
+
+    def mixed(rows):
+        given = [ValueError("bad") if text[-1] == "3" else 5 if text[-1] == "4" else text for text in rows]
+        rows.clear()  # which is its own list
+        return given
+
+    with sl.system("many", translate_batch=mixed, version="1") as lab:
+        made = translate(texts(6), lab, tmp_path)
+    assert made["status"].tolist() == ["ok", "ok", "ok", "error", "error", "ok"]
+    assert made["error"][3] == "the function of translate of 'many' failed: ValueError: bad"
+    assert "returned 5 (int); return a text" in made["error"][4]
 
 
 def test_a_row_that_spoils_its_batch_fails_alone(tmp_path):
@@ -114,17 +137,6 @@ def test_another_number_of_results_is_an_error_of_these_rows(tmp_path):
             assert made["error"].str.contains(words).all()
 
 
-def test_a_result_may_be_an_error_or_no_result(tmp_path):
-    def mixed(rows):
-        return [ValueError("bad") if text[-1] == "3" else 5 if text[-1] == "4" else text for text in rows]
-
-    with sl.system("many", translate_batch=mixed, version="1") as lab:
-        made = translate(texts(6), lab, tmp_path)
-    assert made["status"].tolist() == ["ok", "ok", "ok", "error", "error", "ok"]
-    assert made["error"][3] == "the function of translate of 'many' failed: ValueError: bad"
-    assert "returned 5 (int); return a text" in made["error"][4]
-
-
 class Panic(BaseException):
     """As of a library in Rust."""
 
@@ -134,58 +146,46 @@ class OwnError(EngineError):
         super().__init__(f"{what}, {why}")
 
 
-@pytest.mark.parametrize("error", [Panic("it broke"), OwnError("it", "broke"), GeneratorExit("it broke")])
-@pytest.mark.parametrize("form", ["translate_batch", "translate"])
+ENDS = [Panic("it broke"), OwnError("it", "broke"), GeneratorExit("it broke"), SystemExit("it broke")]
+
+
+ENDS += [KeyboardInterrupt("it broke"), asyncio.CancelledError("it broke")]
+
+
+@pytest.mark.parametrize(
+    ("form", "error"),
+    [*product(["translate_batch", "translate"], ENDS), *product(["async"], ENDS[3:])],
+    ids=str,
+)
 def test_whatever_a_function_raises_is_the_error_of_its_row(form, error, tmp_path):
     def answer(text, **_):
         if "x" in text:
             raise error
         return text
 
-    function = answer if form == "translate" else lambda given: [answer(text) for text in given]
-    with sl.system("odd", version="1", **{form: function}) as lab, ends_within(20):
+    async def later(text, **_):
+        return answer(text)
+
+    functions = {
+        "translate": {"translate": answer},
+        "translate_batch": {"translate_batch": lambda given: [answer(text) for text in given]},
+        "async": {"translate": later},
+    }
+    with sl.system("odd", version="1", **functions[form]) as lab, ends_within(20):
         made = translate(pd.DataFrame({"text": ["a", "x", "b"]}), lab, tmp_path)
     assert made["status"].tolist() == ["ok", "error", "ok"]
     assert made["error"].str.contains("broke").tolist() == [False, True, False]
 
 
-def test_a_function_may_empty_its_list():
-    with sl.system(
-        "odd", version="1", translate_batch=lambda given: [given.pop() for _ in range(len(given))]
-    ) as lab:
-        assert lab.translate("a", **LANGS).text == "a"
-
-
-def test_a_batch_may_say_later(tmp_path):
+def test_batches_of_other_forms(tmp_path):
     calls = []
 
     def busy(rows):
-        if len(calls) < 2:
-            calls.append(len(rows))
+        calls.append(len(rows))
+        if len(calls) < 3:
             raise RateLimitError("later", status=429, retry_after_s=0.01)
         return reverse_all(rows)
 
-    with sl.system("many", translate_batch=busy, version="1") as lab:
-        made = translate(texts(8), lab, tmp_path)
-    assert made["status"].tolist() == ["ok"] * 8
-    assert made["attempts"].max() >= 2
-
-
-def test_each_call_has_its_share_of_the_time(tmp_path):
-    def slow(clips):
-        time.sleep(0.1)
-        return ["a" for _ in clips]
-
-    clips = pd.DataFrame({"audio": [sl.AudioClip([0.1] * number, RATE) for number in (90, 100)]})
-    with sl.system("many", transcribe_batch=slow, version="1", batch_size=2, **FULL) as lab:
-        made = batch.transcribe(clips, lab, store=tmp_path, progress=False)
-    assert made["latency_s"].min() >= 0.1
-    assert made["processing_s"].nunique() == 1
-    assert 0.05 <= made["processing_s"][0] <= made["latency_s"].max() / 2
-
-
-@pytest.mark.parametrize("form", ["coroutine", "generator"])
-def test_async_functions_of_many(form, tmp_path):
     async def coroutine(rows):
         await asyncio.sleep(0)
         return reverse_all(rows)
@@ -194,25 +194,21 @@ def test_async_functions_of_many(form, tmp_path):
         for row in reverse_all(rows):
             yield row
 
-    with sl.system(
-        "many", translate_batch={"coroutine": coroutine, "generator": generator}[form], version=form
-    ) as lab:
-        assert translate(texts(5), lab, tmp_path)["translation"][3] == "3 xxx"
+    for function in (busy, coroutine, generator):
+        with sl.system("many", translate_batch=function, version=function.__name__) as lab:
+            made = translate(texts(5), lab, tmp_path)
+        assert made["translation"][3] == "3 xxx"
+        assert (made["attempts"].max() >= 2) == (function is busy)
 
-
-def test_speech_of_many_voices_and_its_streams(tmp_path):
     def speak(rows, voice):
         return [spoken(row, voice) for row in rows]
 
+    rows = texts(6).assign(voice=["anna", "bert"] * 3)
     with sl.system("many", synthesize_batch=speak, voices=["anna", "bert"], version="1") as lab:
-        made = batch.synthesize(
-            texts(6).assign(voice=["anna", "bert"] * 3), lab, store=tmp_path, progress=False
-        )
+        made = batch.synthesize(rows, lab, store=tmp_path, progress=False)
         assert made["status"].tolist() == ["ok"] * 6
         with lab.stream_speech("a bc", voice="anna") as stream:
-            assert stream.collect().duration_s == pytest.approx(
-                lab.synthesize("a bc", voice="anna").duration_s
-            )
+            assert stream.collect().duration_s == lab.synthesize("a bc", voice="anna").duration_s
 
 
 @pytest.mark.parametrize("wait_s", [0.01, 60])
@@ -227,23 +223,6 @@ def test_a_client_that_is_closed_ends_the_calls_of_its_batches(wait_s):
             for call in calls:
                 with pytest.raises(ConfigurationError, match="this client is closed"):
                     call.result(20)
-    finally:
-        free.set()
-
-
-def test_a_hang_ends_at_the_timeout_and_the_next_call_goes_on():
-    free = threading.Event()
-
-    def hanging(rows):
-        if "hang" in rows:
-            free.wait(60)
-        return reverse_all(rows)
-
-    try:
-        with sl.system("many", translate_batch=hanging, version="1", timeout=0.3) as lab:
-            with pytest.raises(APITimeoutError, match=r"time of 0.3 s was up"):
-                lab.translate("hang", **LANGS)
-            assert lab.with_options(timeout=60).translate("abc", **LANGS).text == "cba"
     finally:
         free.set()
 
@@ -295,17 +274,6 @@ def test_the_size_of_batches_is_part_of_the_key(tmp_path):
         ) as lab:
             translate(texts(4), lab, tmp_path)
     assert [len(call) for call in calls] == [4, 2, 2]
-
-
-def test_an_error_of_one_call_is_its_own():
-    def broken(rows):
-        raise OSError("out of memory")
-
-    with sl.system("many", translate_batch=broken, version="1") as lab:
-        for _ in range(2):
-            with pytest.raises(EngineError, match="OSError: out of memory") as caught:
-                lab.translate("a", **LANGS)
-            assert isinstance(caught.value.__cause__, OSError)
 
 
 @pytest.mark.slow

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import pickle
 import signal
 import socket
 import stat
@@ -15,16 +17,19 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
+from filelock import FileLock
 
-from speechlab._platform import get_package_version
-from speechlab._require import require
+import speechlab
 from speechlab.client import AsyncClient, Client, connect
-from speechlab.client._embedded import lease as _lease
-from speechlab.client._embedded import state as _state
-from speechlab.errors import APIConnectionError, ConfigurationError, MissingDependencyError, ServiceStartError
+from speechlab.errors import APIConnectionError, ConfigurationError, ServiceStartError
+from support.clock import eventually
+
+LEASE = "speechlab.client._embedded.lease."
 
 FAKE = """
 import http.server, json, os, sys
@@ -76,7 +81,7 @@ def fake(state, monkeypatch):
         started.append(state_dir)
         return [sys.executable, "-c", FAKE]
 
-    monkeypatch.setattr(_lease, "_build_command", command)
+    monkeypatch.setattr(LEASE + "_build_command", command)
     return started
 
 
@@ -84,27 +89,31 @@ def locks(state):
     return list((state / "users").glob("*.lock"))
 
 
-def wait_for(condition, seconds=30.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def gone(pid):
-    return lambda: not _state.is_process_running(pid)
+    return lambda: not is_running(pid)
 
 
 def test_it_is_started_once_and_shared_within_a_process(fake, state):
+    async def main():
+        async with await AsyncClient.connect() as one, await AsyncClient.connect() as two:
+            return len(await one.voices()) + len(await two.voices())
+
     with connect() as one, connect(timeout=5) as two:
         assert one.base_url == two.base_url
         assert len(one.voices()) == len(two.voices()) == 0
-        assert len(fake) == 1
-        assert len(locks(state)) == 1
+        assert len(fake) == len(locks(state)) == 1
         assert locks(state)[0].name.startswith(f"{os.getpid()}-")
         two.with_options(timeout=3).close()
         assert len(locks(state)) == 1
         assert isinstance(one, Client)
+        data = pickle.dumps(one)
+        assert b"sl:fake" not in data
+        with pickle.loads(data) as again:
+            assert again.base_url == one.base_url
+            assert len(again.voices()) == 0
+    assert locks(state) == []
+    assert asyncio.run(main()) == 0  # and found again while it runs
+    assert len(fake) == 1
     assert locks(state) == []
 
 
@@ -121,40 +130,28 @@ def test_its_files_are_for_the_user_alone(fake, state):
             assert fields["api_key"].encode() + b"\0" not in arguments.read_bytes()
 
 
-def test_it_is_found_again_while_it_runs(fake, state):
-    connect().close()
-    with connect() as lab:
-        lab.voices()
-    assert len(fake) == 1
-
-
-def test_other_settings_are_another_service(fake, state, monkeypatch, tmp_path):
+def test_other_settings_are_another_service(fake, state, monkeypatch, tmp_path, caplog):
     file = tmp_path / "engines.toml"
-    with connect() as usual:
+    with connect(max_retries=0) as usual:
         addresses = [usual.base_url]
-        monkeypatch.setenv("SPEECHLAB_SERVICE_RECOGNIZER", "turbo")
+        monkeypatch.setenv("SPEECHLAB_SERVICE_RECOGNISER", "turbo")
         for text in ("", "[engines.turbo]"):
             file.write_text(text)
             monkeypatch.setenv("SPEECHLAB_ENGINES", str(file))
             with connect() as lab, connect() as same:
                 assert lab.base_url == same.base_url
                 addresses.append(lab.base_url)
+        # what a service says of its settings is passed on
+        assert "the embedded service: SPEECHLAB_SERVICE_RECOGNISER is ignored" in caplog.text
         assert len(fake) == len(set(addresses)) == 3
-        monkeypatch.setenv(
-            "SPEECHLAB_SERVICE_RECOGNIZER", "whisper"
-        )  # a restart keeps the settings of the start
-        environment = _lease._build_environment(fake[-1], None)
-        assert environment["SPEECHLAB_SERVICE_RECOGNIZER"] == "turbo"
-        monkeypatch.delenv("SPEECHLAB_SERVICE_RECOGNIZER")
+        killed(state)
+        assert len(usual.voices()) == 0  # a restart keeps the settings of the start
+        environment = psutil.Process(process_of(state / "service.json")).environ()
+        assert "SPEECHLAB_SERVICE_RECOGNISER" not in environment
+        monkeypatch.delenv("SPEECHLAB_SERVICE_RECOGNISER")
         monkeypatch.delenv("SPEECHLAB_ENGINES")
         with connect() as lab:
             assert lab.base_url == usual.base_url
-
-
-def test_what_a_service_says_of_its_settings_is_passed_on(fake, state, monkeypatch, caplog):
-    monkeypatch.setenv("SPEECHLAB_SERVICE_RECOGNISER", "turbo")
-    with connect():
-        assert "the embedded service: SPEECHLAB_SERVICE_RECOGNISER is ignored" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -186,7 +183,7 @@ def test_a_description_that_is_stale_is_replaced(fake, state, change):
 def killed(state):
     pid = process_of(state / "service.json")
     os.kill(pid, signal.SIGKILL)
-    wait_for(gone(pid))
+    assert eventually(gone(pid), 30)
     return pid
 
 
@@ -246,10 +243,6 @@ def test_a_stranger_on_a_killed_services_port_gets_nothing(wire, fake, state):
             for call in calls:
                 with pytest.raises(APIConnectionError, match=r"has taken|has stopped"):
                     call()
-            assert (
-                not (state / "service.json").exists()
-                or not _state.EmbeddedService.read(state / "service.json").is_reachable_with_key()
-            )
         assert b"".join(came) == b""
         # Nor does the service come back with the key where somebody else has been.
         with pytest.raises(APIConnectionError, match="another program has taken its port"):
@@ -274,26 +267,21 @@ def test_a_service_that_dies_again_is_told_of_and_replaced(fake, state):
     assert len(fake) == 3
 
 
-def test_a_start_again_that_fails_is_told_of(fake, state, monkeypatch, caplog):
-    with connect(max_retries=0) as lab:
-        killed(state)
-        monkeypatch.setattr(
-            _lease, "_build_command", lambda _: [sys.executable, "-c", "import sys; sys.exit(3)"]
-        )
-        with pytest.raises(APIConnectionError, match="has stopped"):
-            lab.voices()
-        assert (
-            "could not be started again: the embedded service could not be started: it ended with status 3"
-            in (caplog.text)
-        )
-        with pytest.raises(APIConnectionError, match=r"was not started again: .* status 3"):
-            lab.voices()
-
-
-def test_a_client_that_is_closed_starts_nothing(fake, state):
+@pytest.mark.slow
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_start_again_that_fails_is_told_of(fake, state, monkeypatch, caplog, closed):
     with connect(max_retries=0) as lab:
         child = lab.with_options(timeout=5)
         killed(state)
+        if not closed:
+            command = [sys.executable, "-c", "import sys; sys.exit(3)"]
+            monkeypatch.setattr(LEASE + "_build_command", lambda _: command)
+            with pytest.raises(APIConnectionError, match="has stopped"):
+                lab.voices()
+            why = "the embedded service could not be started: it ended with status 3"
+            assert f"could not be started again: {why}" in caplog.text
+            with pytest.raises(APIConnectionError, match=r"was not started again: .* status 3"):
+                lab.voices()
     with pytest.raises(ConfigurationError, match="closed"):
         child.voices()
     assert len(fake) == 1
@@ -305,66 +293,46 @@ def test_a_client_that_is_closed_starts_nothing(fake, state):
     [
         ("import sys; print('boom', file=sys.stderr); sys.exit(3)", r"status 3(.|\n)*boom"),
         ("raise ModuleNotFoundError(\"No module named 'starlette'\")", r"pip install 'speechlab\[local\]'"),
+        ("import speechlab.service._none", r"No module named 'speechlab\.service\._none'"),
         ("print('ready nonsense')", "ready line is invalid"),
         ("print('ready {}')", "ready line is invalid"),
         ("import time; time.sleep(60)", "not ready within"),
     ],
 )
 def test_a_start_that_fails_says_why_and_what_to_do(state, monkeypatch, script, message):
-    monkeypatch.setattr(_lease, "_build_command", lambda _: [sys.executable, "-c", script])
-    monkeypatch.setattr(_lease, "_START_S", 1.0 if "sleep" in script else 30.0)
+    monkeypatch.setattr(LEASE + "_build_command", lambda _: [sys.executable, "-c", script])
+    monkeypatch.setattr(LEASE + "_START_S", 1.0 if "sleep" in script else 30.0)
     with pytest.raises(ServiceStartError, match=message) as caught:
         connect()
     assert "SPEECHLAB_BASE_URL" in str(caught.value)
+    assert ("pip install" in str(caught.value)) == ("starlette" in script)  # no extra has a module of our own
     assert str(state / "service.log") in str(caught.value)
     assert locks(state) == []
     assert not (state / "service.json").exists()
 
 
-def test_no_extra_is_advised_for_a_module_of_our_own(state, monkeypatch):
-    script = "import speechlab.service._no_such_module"
-    monkeypatch.setattr(_lease, "_build_command", lambda _: [sys.executable, "-c", script])
-    with pytest.raises(
-        ServiceStartError, match=r"No module named 'speechlab.service._no_such_module'"
-    ) as caught:
-        connect()
-    assert "pip install" not in str(caught.value)
-    with pytest.raises(ModuleNotFoundError, match="_no_such_module") as missing:
-        require("speechlab.client._no_such_module")
-    assert not isinstance(missing.value, MissingDependencyError)
+def test_what_keeps_a_service_from_being_started_is_named(state, monkeypatch, tmp_path, request):
+    def refused(match):
+        with pytest.raises(ServiceStartError, match=match):
+            connect()
+        assert locks(state) == []
 
-
-def test_a_missing_extra_is_named(state, monkeypatch):
-    monkeypatch.setattr(_lease, "_SERVICE_MODULES", ("starlette", "no_such_package_at_all"))
-    with pytest.raises(ServiceStartError, match=r"pip install 'speechlab\[local\]'"):
-        connect()
-
-
-def test_a_folder_that_cannot_be_used(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(LEASE + "_SERVICE_MODULES", ("starlette", "no_such_package_at_all"))
+        refused(r"pip install 'speechlab\[local\]'")
+    request.getfixturevalue("fake")
+    with monkeypatch.context() as patch:
+        patch.setattr(LEASE + "_LOCK_WAIT_S", 0.3)
+        state.mkdir(parents=True, exist_ok=True)
+        with FileLock(state / "start.lock"):
+            refused("another process")
+    with monkeypatch.context() as patch:
+        full = OSError(28, "No space left on device")
+        patch.setattr("speechlab.client._embedded.state.EmbeddedService.write", Mock(side_effect=full))
+        refused("No space left")
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SPEECHLAB_STATE_DIR", str(tmp_path / "file"))
-    with pytest.raises(ServiceStartError, match="SPEECHLAB_STATE_DIR"):
-        connect()
-
-
-def test_a_disk_that_is_full(fake, state, monkeypatch):
-    def full(self, path):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(_state.EmbeddedService, "write", full)
-    with pytest.raises(ServiceStartError, match="No space left"):
-        connect()
-    assert locks(state) == []
-
-
-def test_a_start_by_somebody_else_that_takes_too_long(fake, state, monkeypatch):
-    from filelock import FileLock
-
-    monkeypatch.setattr(_lease, "_LOCK_WAIT_S", 0.3)
-    state.mkdir(parents=True)
-    with FileLock(state / "start.lock"), pytest.raises(ServiceStartError, match="another process"):
-        connect()
-    assert locks(state) == []
+    refused("SPEECHLAB_STATE_DIR")
 
 
 def test_a_key_without_an_address_is_a_mistake(fake, state, monkeypatch, caplog):
@@ -385,30 +353,6 @@ def test_a_configured_service_comes_first(fake, server, http, monkeypatch):
     with connect("http://127.0.0.1:9") as lab:
         assert lab.base_url == "http://127.0.0.1:9"
     assert fake == []
-
-
-def test_awaiting(fake, state):
-    import asyncio
-
-    async def main():
-        async with await AsyncClient.connect() as one, await AsyncClient.connect() as two:
-            return len(await one.voices()) + len(await two.voices())
-
-    assert asyncio.run(main()) == 0
-    assert len(fake) == 1
-    assert locks(state) == []
-
-
-def test_a_client_of_it_can_be_pickled(fake, state):
-    import pickle
-
-    with connect(timeout=4) as lab:
-        data = pickle.dumps(lab)
-        assert b"sl:fake" not in data
-        with pickle.loads(data) as again:
-            assert again.base_url == lab.base_url
-            assert len(again.voices()) == 0
-    assert locks(state) == []
 
 
 USER = textwrap.dedent(
@@ -441,13 +385,13 @@ def test_two_notebooks_share_a_service_until_the_last_ends(state):
         assert lines[0] == lines[1]
         assert lines[0].endswith("True\n")
         pid = process_of(state / "service.json")
-        assert json.loads((state / "service.json").read_text())["version"] == get_package_version()
+        assert json.loads((state / "service.json").read_text())["version"] == speechlab.__version__
         users[0].communicate("\n", timeout=30)
         time.sleep(3)
-        assert _state.is_process_running(pid), "it left although somebody still uses it"
+        assert is_running(pid), "it left although somebody still uses it"
         users[1].kill()  # without a chance to clean up
         users[1].communicate(timeout=30)
-    wait_for(gone(pid))
+    assert eventually(gone(pid), 30)
 
 
 @pytest.mark.engines
@@ -474,5 +418,11 @@ def test_a_real_service_that_is_killed_is_started_again(state):
     with connect() as lab, lab.realtime(voice=voice, format="pcm") as session:
         first = session.say("はい。")
         killed(state)
-        wait_for(lambda: not session.is_open)
+        assert eventually(lambda: not session.is_open)
         assert session.say("はい。").frames == pytest.approx(first.frames, rel=0.5)
+
+
+def is_running(pid):
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False

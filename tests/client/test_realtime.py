@@ -8,7 +8,7 @@ import itertools
 import json
 import logging
 import os
-import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -41,6 +41,13 @@ def script(realtime):
 
 
 @pytest.fixture
+def patient(script):
+    """A client that waits for as long as the session is told to."""
+    with Client(f"http://127.0.0.1:{script.port}", max_retries=0) as client:
+        yield client
+
+
+@pytest.fixture
 def quick(script, http):
     """A client that does not wait long and asks once."""
     with Client(f"http://127.0.0.1:{script.port}", api_key=http.KEY, timeout=1.0, max_retries=0) as client:
@@ -60,9 +67,8 @@ def speaks(script):
 @pytest.mark.parametrize("transport", ["binary", "base64_json"])
 def test_events_come_typed_and_in_order_in_either_transport(script, quick, http, transport):
     script.speaks = [deltas if transport == "base64_json" else spoken]
-    with quick.realtime(
-        voice=http.VOICE_ID, format="pcm", temperature=0.0, audio_transport=transport
-    ) as session:
+    given = {"format": "pcm", "temperature": 0.0, "audio_transport": transport}
+    with quick.realtime(voice=http.VOICE_ID, **given) as session:
         assert session.info.id == "sess_1"
         events = list(session.speak("ああ"))
         clip = session.say("あ")
@@ -73,10 +79,13 @@ def test_events_come_typed_and_in_order_in_either_transport(script, quick, http,
     settings = script.sent[0]["session"]
     assert settings["temperature"] == 0.0  # an explicit zero is a real value
     assert settings.get("audio_transport", "binary") == transport
-    ids = [said["id"] for said in script.sent]
-    assert len(set(ids)) == 3
-    assert quick.usage.calls == 2
-    assert quick.usage.synthesized_chars == 3
+    assert len({said["id"] for said in script.sent}) == 3
+    assert (quick.usage.calls, quick.usage.synthesized_chars) == (2, 3)
+
+
+def refuse(script, status, body=b"", **headers):
+    head = Headers({"Content-Length": str(len(body)), **{k.replace("_", "-"): v for k, v in headers.items()}})
+    script.refusals.append(Response(status, "X", head, body))
 
 
 def test_124_the_key_travels_in_the_header_alone(script, quick, http, caplog):
@@ -98,25 +107,34 @@ def test_124_the_key_travels_in_the_header_alone(script, quick, http, caplog):
 def test_124_a_refused_upgrade_is_the_error_of_http(script, quick, http, code):
     kind = code.kind
     body = json.dumps(kind.body(f"refused, {http.KEY}", "ws")).encode()
-    head = Headers({"Content-Type": "application/json", "Content-Length": str(len(body)), "Retry-After": "7"})
-    script.refusals = [Response(kind.status, "X", head, body)]
+    refuse(script, kind.status, body, Content_Type="application/json", Retry_After="7")
     with pytest.raises(APIError) as caught:
         quick.realtime(voice=http.VOICE_ID).open()
-    assert (caught.value.status, caught.value.name, caught.value.code) == (kind.status, code, kind.code)
-    assert caught.value.context == ("ws",)
-    assert http.KEY not in repr(caught.value)
-    assert isinstance(caught.value, AuthenticationError) == (kind.status == 401)
-    if kind.status == 429:
-        assert isinstance(caught.value, RateLimitError)
-        assert caught.value.retry_after_s == 7
+    error = caught.value
+    assert (error.status, error.name, error.code, error.context) == (kind.status, code, kind.code, ("ws",))
+    assert http.KEY not in repr(error)
+    assert isinstance(error, AuthenticationError) == (kind.status == 401)
+    assert isinstance(error, RateLimitError) == (kind.status == 429)
+    assert kind.status != 429 or error.retry_after_s == 7
 
 
-def test_116_the_name_of_a_refusal_may_stand_in_its_code(script, quick, http):
-    body = b'{"code": "ws_origin_denied", "error": "not from here"}'
-    script.refusals = [Response(403, "X", Headers({"Content-Length": str(len(body))}), body)]
+def test_upgrades_that_are_refused_otherwise(script, http, clock, quick):
+    refuse(script, 403, b'{"code": "ws_origin_denied", "error": "not from here"}')  # 116
     with pytest.raises(PermissionDeniedError) as caught:
         quick.realtime(voice=http.VOICE_ID).open()
     assert (caught.value.name, caught.value.code) == ("ws_origin_denied", None)
+    refuse(script, 307, Location="ws://127.0.0.1:9/")
+    with pytest.raises(APIError, match="redirects"):
+        quick.realtime(voice=http.VOICE_ID).open()
+    lab = Client("http://127.0.0.1:9", api_key=http.KEY, max_retries=0)
+    with lab, pytest.raises(APIConnectionError, match="check ws_base_url"):
+        lab.realtime(voice=http.VOICE_ID).open()
+    for status in (429, 503):  # which pass
+        refuse(script, status, Retry_After="2")
+    lab = Client(f"http://127.0.0.1:{script.port}", clock=clock, rng=http.Half())
+    with lab, lab.realtime(voice=http.VOICE_ID, format="pcm") as session:
+        assert session.say("a").encoded
+    assert len(clock.slept) == 2
 
 
 def test_a_refusal_that_passes_is_dialled_again(script, http, clock):
@@ -145,31 +163,17 @@ def test_nobody_there_and_redirections(http, script):
         lab.realtime(voice=http.VOICE_ID).open()
 
 
-def test_settings_are_checked_before_anything_is_sent(quick, http, script):
-    for wrong in (
-        {"voice": "no-uuid-" * 5},
-        {"format": "aac"},
-        {"sample_rate": -1},
-        {"temperature": -1.0},
-        {"audio_transport": "carrier pigeon"},
-    ):
-        with pytest.raises((InvalidRequestError, APIError, APIConnectionError)):
-            quick.realtime(**{"voice": http.VOICE_ID, **wrong}).open()
-    assert not script.sent
-
-
 @pytest.mark.slow
 def test_refused_settings_carry_the_code(script, quick, http):
     script.created = [error("unknown_voice_id", id="cfg")]
     with pytest.raises(RealtimeError) as caught:
         quick.realtime(voice=http.VOICE_ID).open()
-    assert caught.value.code == "unknown_voice_id"
-    assert not caught.value.retryable
-    script.created = []
-    with pytest.raises(APITimeoutError, match="no session"):
-        quick.realtime(voice=http.VOICE_ID).open()
+    assert (caught.value.code, caught.value.retryable) == ("unknown_voice_id", False)
     script.created = [1008]
     with pytest.raises(APIConnectionError, match="before it was configured"):
+        quick.realtime(voice=http.VOICE_ID).open()
+    script.created = itertools.cycle([{"type": "vendor.notice"}, 0.1])
+    with pytest.raises(APITimeoutError, match=r"no session\.created came within 1 s"):
         quick.realtime(voice=http.VOICE_ID).open()
 
 
@@ -186,21 +190,41 @@ def test_a_rejected_text_ends_no_session(script, session):
 
 @pytest.mark.parametrize(("pieces", "status"), [((), "backend_error"), (PIECES[:2], "partial_backend_error")])
 def test_a_backend_that_fails_is_waited_for_to_its_usage(script, session, pieces, status):
-    script.speaks = [
-        lambda said: [
-            *([start(said), *pieces] if pieces else []),
-            error("backend_request_failed", id=said["id"]),
-            0.1,
-            usage(said, status),
-        ],
-        spoken,
-    ]
+    def fail(said):
+        yield from ((start(said), *pieces) if pieces else ())
+        yield from (error("backend_request_failed", id=said["id"]), 0.1, usage(said, status))
+
+    script.speaks = [fail, spoken]
     with pytest.raises(RealtimeError) as caught:
         session.say("a")
     assert (caught.value.code, caught.value.status) == ("backend_request_failed", status)
     assert caught.value.partial == b"".join(pieces)
     assert caught.value.retryable
     assert session.say("b").encoded
+    assert script.connections == 1
+
+
+def test_155_162_messages_between_audio_frames_are_passed_over(script, session):
+    def chatter(said):
+        yield {"type": "tts.something.new", "id": said["id"]}
+        yield error("rate_limited", id="another")
+        yield start(said, id="another", request_id="req_0")
+        yield from (start(said, future=[1]), PIECES[0])
+        yield error("synthesis_in_progress", id=said["id"])
+        yield {"type": "router.error", "code": "invalid_json", "message": "?"}
+        yield from (PIECES[1], done(said, id="another", audio_bytes=1))
+        yield usage(said, client_id="another", request_id="req_0")
+        yield from (error("invalid_message"), PIECES[2], done(said), usage(said))
+
+    names = ("tts.audio.start", "tts.audio.done")
+    first, last = ({"type": name} for name in names)  # whose fields are absent
+    bare = [first, *PIECES, last, {"type": "tts.usage", "usage": {"status": "completed"}}]
+    silent = lambda said: [start(said), done(said, audio_bytes=0, chunks=0), usage(said)]  # noqa: E731
+    script.speaks = [chatter, bare, silent, spoken]
+    assert session.say("a").encoded == session.say("b").encoded == b"".join(PIECES)
+    with pytest.raises(ContractError, match="sent no byte"):
+        session.say("c")
+    assert session.say("d").encoded
     assert script.connections == 1
 
 
@@ -221,18 +245,6 @@ def test_155_messages_between_audio_frames_are_passed_over(script, session):
             PIECES[2],
             done(said),
             usage(said),
-        ]
-    ]
-    assert session.say("a").encoded == b"".join(PIECES)
-
-
-def test_162_fields_may_be_absent(script, session):
-    script.speaks = [
-        [
-            {"type": "tts.audio.start"},
-            *PIECES,
-            {"type": "tts.audio.done"},
-            {"type": "tts.usage", "usage": {"status": "completed"}},
         ]
     ]
     assert session.say("a").encoded == b"".join(PIECES)
@@ -264,14 +276,6 @@ def test_156_audio_other_than_announced_is_an_error(script, session, wrong, says
     assert script.connections == 2
 
 
-def test_a_text_that_is_over_without_sound_is_no_clip(script, session):
-    script.speaks = [lambda said: [start(said), done(said, audio_bytes=0, chunks=0), usage(said)], spoken]
-    with pytest.raises(ContractError, match="sent no byte"):
-        session.say("a")
-    assert session.say("b").encoded
-    assert script.connections == 1
-
-
 @pytest.mark.parametrize("code", [1000, 1001, 1003, 1006, 1008, 1009, 1011, 1012, 1013])
 def test_161_a_text_cut_by_a_close_is_not_sent_again(script, session, code):
     script.speaks = [lambda said: [start(said), PIECES[0], code], spoken]
@@ -282,16 +286,6 @@ def test_161_a_text_cut_by_a_close_is_not_sent_again(script, session, code):
     assert len(speaks(script)) == 1
     assert session.say("b").encoded
     assert [said["text"] for said in speaks(script)] == ["a", "b"]
-    assert script.connections == 2
-
-
-def test_a_connection_lost_between_texts_is_made_anew(script, session):
-    script.speaks = [lambda said: [*spoken(said), 1012], spoken]
-    assert session.say("a").encoded
-    deadline = time.monotonic() + 5
-    while session.is_open and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert session.say("b").encoded
     assert script.connections == 2
 
 
@@ -326,15 +320,15 @@ def test_154_texts_wait_for_each_other(script, session):
     assert len(list(first)) == 6
     with ThreadPoolExecutor(4) as pool:
         assert len(list(pool.map(session.say, "abcdef"))) == 6
-    while len(order) < 16:  # the service goes on for a moment after it has said the last
-        time.sleep(0.01)
+    assert eventually(lambda: len(order) == 16)  # the service goes on for a moment after it has said the last
     assert order == ["begin", "end"] * 8
     assert script.connections == 1
 
 
 @pytest.mark.slow
-def test_leaving_early_closes_the_socket(script, quick, http, session):
-    script.speaks = [lambda said: [start(said), PIECES[0], 0.4], spoken]
+def test_leaving_early_closes_the_socket(script, quick, session):
+    cut = lambda said: [start(said), PIECES[0], 0.4]  # noqa: E731
+    script.speaks = [cut, spoken]
     with session.speak("long") as events:
         next(events)
         next(events)
@@ -342,7 +336,7 @@ def test_leaving_early_closes_the_socket(script, quick, http, session):
     assert events.partial == PIECES[0]
     assert len(list(waiting)) == 6
     assert script.connections == 2
-    script.speaks = [lambda said: [start(said), PIECES[0], 0.4], spoken]
+    script.speaks = [cut, spoken]
     for _ in session.speak("dropped"):
         break
     gc.collect()
@@ -356,6 +350,28 @@ def test_leaving_early_closes_the_socket(script, quick, http, session):
         list(events)
     with pytest.raises(ConfigurationError, match="closed"):
         session.speak("y")
+
+
+@pytest.mark.slow
+def test_sessions_that_are_let_go_are_closed_and_warn(script, quick, http):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        with quick.realtime(voice=http.VOICE_ID, format="pcm") as session:
+            session.say("a")
+        other = quick.realtime(voice=http.VOICE_ID, format="pcm")
+        other.say("a")
+        del session
+        gc.collect()
+        assert not caught
+        for _ in range(5):
+            assert quick.realtime(voice=http.VOICE_ID, format="pcm").say("a").encoded
+        gc.collect()
+        assert eventually(lambda: script.open == 1)
+        quick.close()  # and its sessions with it
+        del other
+        gc.collect()
+        assert eventually(lambda: script.open == 0)
+    assert ["dropped without being closed" in str(one.message) for one in caught] == [True] * 5
 
 
 @pytest.mark.slow
@@ -374,76 +390,50 @@ def test_sessions_that_are_let_go_are_closed(script, quick, http):
 
 
 @pytest.mark.slow
-def test_a_session_that_is_closed_warns_of_nothing(script, quick, http, recwarn):
-    with quick.realtime(voice=http.VOICE_ID, format="pcm") as session:
-        session.say("a")
-    del session
-    other = quick.realtime(voice=http.VOICE_ID, format="pcm")
-    other.say("a")
-    quick.close()
-    del other
-    gc.collect()
-    assert eventually(lambda: script.open == 0)
-    assert not [one for one in recwarn if one.category is ResourceWarning]
-
-
-@pytest.mark.slow
-def test_the_time_of_a_call_bounds_a_text(script, http):
+def test_the_time_of_a_call_bounds_a_text(script, quick, http):
     slow = [step for _ in range(40) for step in (b"ab", 0.1)]
+    counts = {"audio_bytes": 80}
     script.speaks = [
-        lambda said: [start(said), *slow, done(said, audio_bytes=80, chunks=40), usage(said, audio_bytes=80)]
+        lambda said: [start(said), *slow, done(said, **counts, chunks=40), usage(said, **counts)]
     ]
     with (
-        Client(f"http://127.0.0.1:{script.port}", timeout=1, max_retries=0) as lab,
-        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
+        quick.realtime(voice=http.VOICE_ID, format="pcm") as session,
         pytest.raises(StreamTruncatedError, match=r"the time of 1 s was up while .* the rest") as caught,
     ):
         session.say("a")
     assert len(caught.value.partial) >= 8
     assert caught.value.possibly_metered
-    assert lab.usage.possibly_metered == 1
-
-
-def late(said, say, lab):
-    """Say a text whose time is up before it is sent: nothing is counted."""
-    with pytest.raises(APITimeoutError, match=said) as caught:
-        say()
-    assert "it was not sent" in str(caught.value)
-    assert not caught.value.possibly_metered
-    assert caught.value.attempts == 0
-    assert lab.usage.possibly_metered == 0
+    assert quick.usage.possibly_metered == 1
 
 
 @pytest.mark.slow
-def test_the_time_of_a_text_bounds_its_connection(script, http):
-    given = {"voice": http.VOICE_ID, "format": "pcm"}
-    said = r"the time of 0\.3 s was up while the text waited for a connection"
-    with Client(f"http://127.0.0.1:{script.port}") as lab, lab.realtime(**given) as session:
-        script.speaks = [lambda said: [*spoken(said), 1012], spoken]
+def test_the_time_of_a_text_bounds_its_waiting(script, patient, http):
+    """What was not sent in time is not counted."""
+
+    def late(said, session, timeout):
+        with pytest.raises(APITimeoutError, match=said) as caught:
+            session.say("late", timeout=timeout)
+        assert "it was not sent" in str(caught.value)
+        assert (caught.value.possibly_metered, caught.value.attempts) == (False, 0)
+        assert patient.usage.possibly_metered == 0
+
+    slow = lambda said: [start(said), PIECES[0], 1.0, *PIECES[1:], done(said), usage(said)]  # noqa: E731
+    script.speaks = [lambda said: [*spoken(said), 1012], spoken, slow]
+    with patient.realtime(voice=http.VOICE_ID, format="pcm") as session:
         assert session.say("a").encoded
         assert eventually(lambda: not session.is_open)
         script.handshake_s = 1.5
-        late(said, lambda: session.say("b", timeout=0.3), lab)
+        late(r"the time of 0\.3 s was up while the text waited for a connection", session, 0.3)
         script.handshake_s = 0.0
-        assert session.say("c").encoded
-    assert [said["text"] for said in speaks(script)] == ["a", "c"]
-
-
-@pytest.mark.slow
-def test_the_time_of_a_text_bounds_its_wait_for_others(script, http):
-    script.speaks = [lambda said: [start(said), PIECES[0], 1.0, *PIECES[1:], done(said), usage(said)]]
-    with (
-        Client(f"http://127.0.0.1:{script.port}") as lab,
-        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
-    ):
+        assert session.say("b").encoded  # on a connection that is made anew
         events = session.speak("c")
-        late("for the texts before it", lambda: session.say("d", timeout=0.2), lab)
+        late("for the texts before it", session, 0.2)
         assert events.collect().encoded
-    assert [said["text"] for said in speaks(script)] == ["c"]
+    assert [said["text"] for said in speaks(script)] == ["a", "b", "c"]
 
 
 @pytest.mark.slow
-def test_the_time_of_a_text_excludes_the_closing_handshake(script, http):
+def test_the_time_of_a_text_excludes_the_closing_handshake(script, patient, http):
     heard = []
 
     def stalled(said):
@@ -454,26 +444,19 @@ def test_the_time_of_a_text_excludes_the_closing_handshake(script, http):
         yield lambda ws: ws.transport.resume_reading()
 
     script.speaks = [stalled, spoken]
-    with (
-        Client(f"http://127.0.0.1:{script.port}", max_retries=0) as lab,
-        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
-    ):
+    with patient.realtime(voice=http.VOICE_ID, format="pcm") as session:
         with pytest.raises(StreamTruncatedError, match=r"0\.3 s was up"):
             session.say("a", timeout=0.3)
         assert session.say("b", timeout=0.7).encoded
         assert not heard
 
 
-def test_a_service_that_falls_silent_is_not_waited_for(script, http, monkeypatch):
+def test_a_service_that_falls_silent_is_not_waited_for(script, patient, http, monkeypatch):
     monkeypatch.setattr("speechlab.client._realtime.session._MESSAGE_GAP_S", 0.2)
     script.speaks = [[], lambda said: [start(said), PIECES[0]]]
-    with (
-        Client(f"http://127.0.0.1:{script.port}") as lab,
-        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
-    ):
-        with pytest.raises(
-            APITimeoutError, match=r"nothing came for 0\.2 s while .* its first sound"
-        ) as caught:
+    told = r"nothing came for 0\.2 s while .* its first sound"
+    with patient.realtime(voice=http.VOICE_ID, format="pcm") as session:
+        with pytest.raises(APITimeoutError, match=told) as caught:
             session.say("a")
         assert caught.value.possibly_metered
         with pytest.raises(StreamTruncatedError, match="the rest of its audio"):
@@ -549,6 +532,7 @@ def test_await(script, http):
 @pytest.mark.engines
 @pytest.mark.parametrize(("transport", "rate"), [("binary", 16_000), ("base64_json", None)])
 def test_the_real_service(live_service, transport, rate):
+    unknown = "0f8fad5b-d9cb-469f-a165-70867728950e"
     lab = Client(live_service.base_url, api_key=live_service.api_key)
     voice = lab.voices().find(language="ja", streaming=True)[0] if rate else "mei"  # which has one rate
     with lab.realtime(voice=voice, format="pcm", sample_rate=rate, audio_transport=transport) as session:
@@ -561,22 +545,11 @@ def test_the_real_service(live_service, transport, rate):
     assert rate in {None, clip.sample_rate}
     assert clip.duration_s > 0.5
     with pytest.raises(RealtimeError) as caught:
-        lab.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950f").open()
+        lab.realtime(voice=unknown).open()
     assert caught.value.code == "unknown_voice_id"
     lab.close()
-
-
-@pytest.mark.engines
-def test_the_real_service_refuses_before_the_upgrade(live_service):
     stranger = Client(live_service.base_url, api_key="sl:wrong")
-    with stranger, pytest.raises(AuthenticationError) as caught:
-        stranger.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950f").open()
+    with stranger, pytest.raises(AuthenticationError) as caught:  # before the upgrade
+        stranger.realtime(voice=unknown).open()
     assert caught.value.name in {"invalid_token", "invalid_token_format"}
     assert caught.value.code == 104
-
-
-@pytest.mark.slow
-def test_a_session_that_is_never_configured_is_given_up(script, quick, http):
-    script.created = itertools.cycle([{"type": "vendor.notice"}, 0.1])
-    with pytest.raises(APITimeoutError, match=r"no session\.created came within 1 s"):
-        quick.realtime(voice=http.VOICE_ID).open()

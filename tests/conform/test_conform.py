@@ -10,7 +10,6 @@ import re
 import socketserver
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -34,8 +33,8 @@ from speechlab.errors import APIConnectionError, ConfigurationError
 from speechlab.service import Database, KeyStore, ServiceConfig, run_service, voice_uuid
 from support.forked import speechlab
 from support.proxy import Fault, Proxy
-from support.quick import MUTE, QUICK_ENGINES, SLOW, KeyedService
-from support.staged import staged_service
+from support.quick import MUTE, QUICK_ENGINES, KeyedService
+from support.staged import staged_config, staged_service
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,16 +58,12 @@ def test_checks_are_chosen_by_number_range_and_id():
     assert {check.id for check in select_checks("43-chunked")} == {"43-chunked"}
     assert {number for check in select_checks("20-23") for number in check.statements} == {20, 22, 23}
     assert select_checks("1-999999999999") == select_checks()  # a range costs nothing
-    assert len(select_checks(quick=True)) < len(select_checks())
-    assert sum(check.metered for check in select_checks(quick=True)) < sum(
-        check.metered for check in select_checks()
-    )
+    quick, all_ = select_checks(quick=True), select_checks()
+    assert len(quick) < len(all_)
+    assert sum(check.metered for check in quick) < sum(check.metered for check in all_)
     with pytest.raises(ValueError, match="43-smoked"):
         select_checks("43-smoked")
-
-
-def test_checks_travel_between_processes():
-    assert pickle.loads(pickle.dumps(list_checks())) == list_checks()
+    assert pickle.loads(pickle.dumps(list_checks())) == list_checks()  # checks travel between processes
 
 
 def test_options_keep_their_keys_to_themselves():
@@ -78,69 +73,57 @@ def test_options_keep_their_keys_to_themselves():
         ProbeOptions("http://127.0.0.1", "sl:a\r\nX-Other: b")
 
 
-def test_where_nobody_answers_it_cannot_run():
-    with pytest.raises(APIConnectionError, match="there is no reply from"):
-        run(ProbeOptions("http://127.0.0.1:9", "sl:0123456789abcdef"))
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole")
-    config = ServiceConfig(
-        port=0,
-        data_dir=folder,
-        # Our fast voices, and quick engines for the large models, which are tried by themselves below.
-        engines={"q": {"enabled": False}},
-        recognizer="ears",
-        translator="echo",
-        extra_engines=(MUTE, SLOW, *QUICK_ENGINES),
-    )
-    with run_service(config) as service, contextlib.closing(Database(folder)) as database:
-        yield KeyedService(service.base_url, KeyStore(database), voice_uuid("hibari", "heart"))
-
-
 def broken(report):
     return {o.check.id: o.findings for o in report.outcomes if o.verdict in {Verdict.FAILS, Verdict.ADVISORY}}
 
 
-@pytest.mark.engines
-def test_the_embedded_service_keeps_the_contract(whole, tmp_path):
-    options = whole.options()
-    report = run(options)
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory):
+    """The service with quick engines, and every key that a check may need."""
+    folder = tmp_path_factory.mktemp("keyed")
+    config = staged_config(MUTE, *QUICK_ENGINES, data_dir=folder, operator_keys=())
+    with run_service(config) as service, contextlib.closing(Database(folder)) as database:
+        yield KeyedService(service.base_url, KeyStore(database), voice_uuid("quick", "tone"))
+
+
+@pytest.mark.slow
+def test_a_report_counts_what_was_tried(keyed, tmp_path):
+    options = keyed.options()
+    report = run(options, select_checks("1-12,20-23,44,54-56"))
     assert broken(report) == {}
     assert report.has_passed(strict=True)
-    untried = {outcome.check.id for outcome in report.outcomes if outcome.verdict is Verdict.UNTRIED}
-    assert untried <= {"44-early"}  # hibari may be too fast to tell
-    slow = run(whole.options(voice=voice_uuid("slow", "tone")), select_checks("44"))
-    assert [outcome.verdict for outcome in slow.outcomes] == [Verdict.HOLDS]
-    assert set(report.summarize_statements()) | set(OUT_OF_REACH) == set(read_statements())
     assert all(outcome.metered <= outcome.check.metered for outcome in report.outcomes)
     said = json.dumps(to_json(report)) + to_junit(report)
     assert [key for key in options.keys if key.partition(":")[2] in said and ":" in key] == []
     write_report(report, tmp_path / "report.xml")
     suite = ET.parse(tmp_path / "report.xml").getroot()
     assert (int(suite.get("tests")), int(suite.get("failures"))) == (len(report.outcomes), 0)
-    assert (
-        int(suite.get("skipped"))
-        == report.count_checks(Verdict.UNTRIED)
-        == len(suite.findall("testcase/skipped"))
-    )
+    untried = report.count_checks(Verdict.UNTRIED)
+    assert int(suite.get("skipped")) == untried == len(suite.findall("testcase/skipped"))
+    assert ConformReport("http://a", "ws://a", "", ()).has_passed(strict=True)
 
 
 @pytest.mark.engines
-def test_the_translator_keeps_the_contract(live_service):
-    selected = [check for check in select_checks(quick=True) if check.area in {"translation", "sse"}]
-    report = run(ProbeOptions(live_service.base_url, live_service.api_key), selected)
+def test_real_engines_keep_the_contract(live_service):
+    config = {"voice": voice_uuid("hibari", "heart")}
+    areas = {"translation", "sse", "recognition", "segments", "speech"}
+    selected = [check for check in select_checks(quick=True) if check.area in areas]
+    report = run(ProbeOptions(live_service.base_url, live_service.api_key, **config), selected)
     assert broken(report) == {}
-    assert report.count_checks(Verdict.HOLDS) == len(selected) > 20
+    assert report.count_checks(Verdict.HOLDS) > 40
 
 
-@pytest.mark.engines
-def test_s8_135_keys_that_are_not_restricted_are_noticed(whole):
+@pytest.mark.slow
+def test_s8_135_keys_that_are_not_restricted_are_noticed(keyed):
     only = select_checks("8-restricted,8-no-asr,135-denied")
-    assert {o.verdict for o in run(whole.options(), only).outcomes} == {Verdict.HOLDS}
-    for name, failing in (("restricted_key", {"8-restricted", "135-denied"}), ("no_asr_key", {"8-no-asr"})):
-        assert set(broken(run(whole.options(**{name: whole.key()}), only))) == failing
+    assert {o.verdict for o in run(keyed.options(), only).outcomes} == {Verdict.HOLDS}
+    for name, failing in (
+        ("restricted_key", {"8-restricted", "135-denied"}),
+        ("no_asr_key", {"8-no-asr"}),
+    ):
+        assert set(broken(run(keyed.options(**{name: keyed.key()}), only))) == failing
+    bare = run(ProbeOptions(keyed.base_url, keyed.key()), only)
+    assert {o.verdict for o in bare.outcomes} == {Verdict.UNTRIED}
 
 
 @pytest.mark.engines
@@ -156,22 +139,6 @@ def test_a_service_that_forwards_to_whisper_keeps_the_contract(live_service):
     assert report.count_checks(Verdict.HOLDS) == len(selected) > 20
 
 
-@pytest.mark.engines
-def test_further_keys_let_more_be_tried():
-    key, hibari = "sl:only-this-key", voice_uuid("hibari", "heart")
-    engines = {name: {"enabled": False} for name in ("kokoro", "q", "openjtalk")}
-    config = ServiceConfig(port=0, api_keys=(key,), recognizer="", translator="", engines=engines)
-    with run_service(config) as service:
-        more = {"expired_key": "sl:was-good-once", "legacy_key": "sl-0123456789abcdef", "restricted_key": key}
-        options = ProbeOptions(service.base_url, key, voice=hibari, **more)
-        report = run(options, select_checks("3,8,54-56,100,120,135"))
-    verdicts = {outcome.check.id: outcome.verdict for outcome in report.outcomes}
-    assert verdicts["3-expired"] is verdicts["120-legacy-token"] is Verdict.HOLDS
-    assert verdicts["8-restricted"] is verdicts["135-denied"] is Verdict.FAILS  # the key is not restricted
-    assert verdicts["8-no-asr"] is Verdict.UNTRIED
-    assert verdicts["54-happy"] is verdicts["100-form"] is Verdict.UNTRIED
-
-
 def conform(*arguments, **environment):
     kept = {
         k: v for k, v in os.environ.items() if not k.startswith("SPEECHLAB_") or k == "SPEECHLAB_CACHE_DIR"
@@ -179,9 +146,9 @@ def conform(*arguments, **environment):
     return speechlab("conform", *arguments, env={**kept, "COLUMNS": "80", **environment}, timeout=240)
 
 
-@pytest.mark.engines
-def test_the_command_prints_a_table_and_writes_a_report(live_service, tmp_path):
-    where = {"SPEECHLAB_BASE_URL": live_service.base_url, "SPEECHLAB_API_KEY": live_service.api_key}
+@pytest.mark.slow
+def test_the_command_prints_a_table_and_writes_a_report(keyed, tmp_path):
+    where = {"SPEECHLAB_BASE_URL": keyed.base_url, "SPEECHLAB_API_KEY": keyed.key()}
     done = conform("--only", "1-3,20-23", "--report", tmp_path / "report.json", **where)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "hold" in done.stdout
@@ -190,46 +157,53 @@ def test_the_command_prints_a_table_and_writes_a_report(live_service, tmp_path):
     found = json.loads((tmp_path / "report.json").read_text("utf-8"))
     assert found["passed"] is True
     assert found["statements"]["22"] == "holds"
-    assert live_service.api_key not in done.stdout + done.stderr + json.dumps(found)
+    assert where["SPEECHLAB_API_KEY"] not in done.stdout + done.stderr + json.dumps(found)
 
 
-@pytest.mark.engines
-def test_the_command_shows_what_was_sent_and_what_came(live_service):
+@pytest.mark.slow
+def test_the_command_shows_what_was_sent_and_what_came(keyed):
     class Accepted(Fault):
         def answered(self, request, reply):
             if request.path == "/tts/voices" and reply.status == 200:
                 reply.status = 202
 
-    host, _, port = live_service.base_url.removeprefix("http://").partition(":")
+    key = keyed.key()
+    host, _, port = keyed.base_url.removeprefix("http://").partition(":")
     with contextlib.closing(Proxy((host, int(port)), Accepted())) as proxy:
-        wrong = conform("--base-url", proxy.url, "--only", "20", SPEECHLAB_API_KEY=live_service.api_key)
+        wrong = conform("--base-url", proxy.url, "--only", "20", SPEECHLAB_API_KEY=key)
     assert wrong.returncode == 1
+    shown = re.sub(r"\s+", " ", wrong.stdout)
     for words in (
         "expected: 200",
         "sent: GET /tts/voices",
         "came: 202 application/json",
         "statement 20 (§4.2)",
     ):
-        assert words in re.sub(r"\s+", " ", wrong.stdout)
-    assert live_service.api_key not in wrong.stdout + wrong.stderr
-
-
-@pytest.mark.engines
-@pytest.mark.parametrize("option", ["--voice", "--q-voice"])
-def test_a_voice_that_is_not_there_is_no_success(live_service, option):
-    done = conform(
-        "--base-url", live_service.base_url, "--only", "20", option, "nobody",
-        SPEECHLAB_API_KEY=live_service.api_key,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "has no voice 'nobody'" in done.stderr
+        assert words in shown
+    assert key not in wrong.stdout + wrong.stderr
 
 
 @pytest.mark.slow
-def test_the_command_says_why_it_cannot_run():
-    done = conform("--base-url", "http://127.0.0.1:9", SPEECHLAB_API_KEY="sl:0123456789abcdef")
-    assert done.returncode == 2
-    assert "there is no reply from http://127.0.0.1:9" in done.stderr
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--voice", "nobody"), "has no voice 'nobody'"),
+        (("--q-voice", "nobody"), "has no voice 'nobody'"),
+        (("--api-key", "sl:a-key-that-nobody-has"), "key is not accepted"),
+        (("--base-url", "http://127.0.0.1:9"), "there is no reply from http://127.0.0.1:9"),
+    ],
+    ids=str,
+)
+def test_the_command_says_why_it_cannot_run(keyed, monkeypatch, capsys, arguments, words):
+    where = {"--base-url": keyed.base_url, "--only": "20", "--api-key": keyed.key()}
+    where |= dict([arguments])
+    monkeypatch.setattr(
+        sys, "argv", ["speechlab", "conform", *(part for pair in where.items() for part in pair)]
+    )
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert words in re.sub(r"\s+", " ", capsys.readouterr().err)
 
 
 def test_the_command_refuses_arguments_that_cannot_be_right(monkeypatch, capsys):
@@ -248,6 +222,11 @@ def test_the_command_refuses_arguments_that_cannot_be_right(monkeypatch, capsys)
             main()
         assert ended.value.code == 2
         assert words in capsys.readouterr().err
+    monkeypatch.setattr(sys, "argv", ["speechlab", "conform", "--list"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 0
+    assert len(re.findall(r"^\d+-\S+", capsys.readouterr().out, re.MULTILINE)) == len(list_checks())
 
 
 @pytest.mark.engines
@@ -263,18 +242,6 @@ def test_without_an_address_the_embedded_service_is_tried(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-def test_the_command_lists_what_it_would_try(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["speechlab", "conform", "--list"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert len(re.findall(r"^\d+-\S+", capsys.readouterr().out, re.MULTILINE)) == len(list_checks())
-
-
-def test_an_empty_run_has_passed():
-    assert ConformReport("http://a", "ws://a", "", ()).has_passed(strict=True)
-
-
 @pytest.mark.parametrize(
     ("status", "page", "words"),
     [
@@ -283,121 +250,82 @@ def test_an_empty_run_has_passed():
             for status in (200, 301, 501)
         ),
         *(
-            (status, b"<html></html>", f"a proxy replies .* {status}, .*behind it running")
+            (status, b"<html></html>", f"a proxy replies .* {status}, .*behind it run")
             for status in (502, 503)
         ),
         (400, b"The plain HTTP request was sent to HTTPS port", "requires TLS; write https://"),
     ],
 )
-def test_another_server_is_no_such_service(status, page, words):
+def test_another_server_is_no_such_service(talker, status, page, words):
     """Of a page, a redirection or a server of files nothing would hold, and nothing needs to be tried."""
-
-    class Page(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(page)))
-            self.end_headers()
-            self.wfile.write(page)
-
-        def do_POST(self):
-            self.do_GET()
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Page) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            with pytest.raises(APIConnectionError, match=words):
-                run(ProbeOptions(f"http://127.0.0.1:{server.server_port}", "sl:0123456789abcdef"), ())
-        finally:
-            server.shutdown()
+    head = f"HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {len(page)}\r\n\r\n".encode()
+    address = f"http://127.0.0.1:{talker((None, head + page))}"
+    with pytest.raises(APIConnectionError, match=words):
+        run(ProbeOptions(address, "sl:0123456789abcdef"), ())
 
 
 @pytest.fixture
 def talker():
-    """Makes a port that answers whatever comes as a function says."""
+    """Makes a port that speaks in turns: what it says, or None to listen, or ``print`` to say what it heard."""
     with contextlib.ExitStack() as stack:
 
-        def make(answer):
+        def make(turns):
             class Talk(socketserver.BaseRequestHandler):
                 def handle(self):
-                    answer(self.request)
+                    heard = b""
+                    with contextlib.suppress(OSError):
+                        for turn in turns:
+                            if turn is None:
+                                heard = self.request.recv(65_536)
+                            else:
+                                self.request.sendall(heard if turn is print else turn)
 
             server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Talk))
             server.daemon_threads = True
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
             stack.callback(server.shutdown)
             return server.server_address[1]
 
         yield make
 
 
-def _echo(connection):
-    connection.sendall(connection.recv(65_536))
+GREETING = b"SSH-2.0-OpenSSH_9.2p1\r\n"
 
 
-def _greet(connection):
-    connection.sendall(b"SSH-2.0-OpenSSH_9.2p1\r\n")
-    connection.recv(65_536)
+DATABASE = b"\x4a\x00\x00\x00\x0a8.0.35"  # without the end of a line
 
 
-def _greet_and_wait(connection):
-    connection.sendall(b"\x4a\x00\x00\x00\x0a8.0.35")  # as a database does, without the end of a line
-    connection.recv(65_536)
-    connection.recv(1)
-
-
-def _alert(connection):
-    connection.recv(65_536)
-    connection.sendall(b"\x15\x03\x01\x00\x02\x02\x46")
-
-
-def _end(connection):
-    connection.recv(65_536)
-
-
-def _silence(connection):
-    connection.recv(65_536)
-    connection.recv(1)
+ALERT = b"\x15\x03\x01\x00\x02\x02\x46"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("scheme", "answer", "words"),
+    ("scheme", "turns", "words"),
     [
-        ("http", _echo, "does not speak HTTP; its reply begins with 'GET /tts/voices"),
-        ("http", _greet, "does not speak HTTP; its reply begins with 'SSH-2.0-OpenSSH"),
-        ("http", _greet_and_wait, "does not speak HTTP"),
-        ("http", _alert, "requires TLS; write https://"),
-        ("http", _end, "closes them without a reply"),
-        ("http", _silence, "sends no reply within 1 s"),
-        ("https", _greet, "TLS with https://.* failed"),
+        ("http", (None, print), "does not speak HTTP; its reply begins with 'GET /tts/voices"),
+        ("http", (GREETING, None), "does not speak HTTP; its reply begins with 'SSH-2.0-OpenSSH"),
+        ("http", (DATABASE, None, None), "does not speak HTTP"),
+        ("http", (None, ALERT), "requires TLS; write https://"),
+        ("http", (None,), "closes them without a reply"),
+        ("http", (None, None), "sends no reply within 1 s"),
+        ("https", (GREETING, None), "TLS with https://.* failed"),
     ],
 )
-def test_a_port_that_speaks_no_http_is_said_at_once(talker, scheme, answer, words):
-    options = ProbeOptions(f"{scheme}://127.0.0.1:{talker(answer)}", "sl:0123456789abcdef", timeout_s=1.0)
+def test_a_port_that_speaks_no_http_is_said_at_once(talker, scheme, turns, words):
+    options = ProbeOptions(f"{scheme}://127.0.0.1:{talker(turns)}", "sl:0123456789abcdef", timeout_s=1.0)
     with pytest.raises(APIConnectionError, match=words) as said:
         run(options)
     assert "0123456789abcdef" not in str(said.value)
 
 
-def test_a_key_that_may_use_nothing_is_said_at_once():
-    operator = "ops:the-key-of-the-operator"
-    with (
-        staged_service(operator_keys=(operator,)) as service,
-        pytest.raises(ConfigurationError, match="the key has no access to any operation"),
+def test_a_key_or_path_that_is_wrong_is_said_at_once(keyed):
+    for path, key, error, told in (
+        ("", "sl:a-key-that-nobody-has", ConfigurationError, "key is not accepted"),
+        ("/elsewhere", keyed.key(), APIConnectionError, "there is no speech service"),
     ):
+        with pytest.raises(error, match=told):
+            run(ProbeOptions(keyed.base_url + path, key), ())
+    operator = "ops:the-key-of-the-operator"
+    told = pytest.raises(ConfigurationError, match="the key has no access to any operation")
+    with staged_service(operator_keys=(operator,)) as service, told:
         run(ProbeOptions(service.http.base_url, operator), ())
-
-
-@pytest.mark.engines
-def test_a_wrong_key_or_path_is_said_at_once(live_service):
-    wrong = ProbeOptions(live_service.base_url, "sl:a-key-that-nobody-has")
-    with pytest.raises(ConfigurationError, match="key is not accepted"):
-        run(wrong, ())
-    with pytest.raises(APIConnectionError, match="there is no speech service"):
-        run(ProbeOptions(f"{live_service.base_url}/elsewhere", live_service.api_key), ())
-    done = conform("--base-url", live_service.base_url, SPEECHLAB_API_KEY="sl:a-key-that-nobody-has")
-    assert done.returncode == 2
-    assert "key is not accepted" in re.sub(r"\s+", " ", done.stdout + done.stderr)

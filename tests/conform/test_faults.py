@@ -204,6 +204,7 @@ plant_body("LaxBase64", "56-no-base64", holding=b"Invalid base64", error="No aud
 plant_body("ShortBodyWithOtherCode", "10-asr-body", path="/asr", status=400, code=7)
 plant_body("SureBeyondOne", "54-happy", path="/asr", status=200, confidence=99.0)
 plant_body("SegmentsPlusText", "78-form", holding=b'"segments"', text="all of it")
+plant_body("IgnoresLanguage", "66-language", path="/asr", status=200, language="en")  # whatever was specified
 plant_lost_fields("RangesNotHeld", "69-ranges", path="/asr", lost=("top_p",))
 
 
@@ -348,6 +349,12 @@ plant_message(
     change=lambda message: message.pop("content_type") and message,
 )  # fmt: skip
 plant_message(
+    "RateOfNoNumber",
+    "141-start",
+    of="tts.audio.start",
+    change=lambda message: message | {"sample_rate": "faulty"},
+)
+plant_message(
     "SeqGap", "143-seq", of="tts.audio.delta", change=lambda message: message | {"seq": message["seq"] * 2}
 )
 plant_message(
@@ -409,7 +416,8 @@ def test_the_fault_is_caught(name, spoiled):
         outcome = outcomes[check]
         assert outcome.verdict is Verdict.FAILS, (check, outcome)
         assert all(finding.expected for finding in outcome.findings)
-        assert any(finding.came for finding in outcome.findings)
+        evidence = "faulty" if name == "RateOfNoNumber" else ""
+        assert any(finding.came and evidence in finding.came for finding in outcome.findings)
     assert not report.has_passed()
     said = json.dumps(to_json(report))
     assert KEY.partition(":")[2] not in said
@@ -453,28 +461,3 @@ def test_119_a_gateway_that_lets_old_handshakes_in_is_noticed(spoiled):
     outcomes, _ = spoiled(Fault(), "119-http-1.0")
     assert outcomes["119-http-1.0"].verdict is Verdict.ADVISORY
     assert "101" in outcomes["119-http-1.0"].findings[0].came
-
-
-class IgnoresLanguage(Fault):
-    """A recognizer that always says what it heard, whatever was specified."""
-
-    def answered(self, request, reply):
-        if request.path.startswith("/asr") and reply.status == 200:
-            reply.set(reply.json() | {"language": "en"})
-
-
-def test_66_a_service_that_ignores_the_language_is_noticed(spoiled):
-    outcomes, _ = spoiled(IgnoresLanguage(), "66-language")
-    assert outcomes["66-language"].verdict is Verdict.FAILS
-
-
-def test_evidence_shows_the_faulty_message(spoiled):
-    class LateStart(Fault):
-        def down(self, kind, data):
-            message = json.loads(data) if kind == TEXT else {}
-            if message.get("type") == "tts.audio.start":
-                return [(kind, json.dumps(message | {"sample_rate": "faulty"}).encode())]
-            return [(kind, data)]
-
-    outcomes, _ = spoiled(LateStart(), "141-start")
-    assert any('"faulty"' in finding.came for finding in outcomes["141-start"].findings)

@@ -140,29 +140,20 @@ def test_each_row_of_section_3_is_what_the_machine_does():
             assert session.state is (row.next or state), row
 
 
-def test_125_nothing_is_said_unasked():
-    assert make().state is SessionState.CONNECTED
-
-
 def test_126_127_session_created_has_every_field_and_no_id():
+    config = {"voice_id": VOICE_ID, "format": "wav", "sample_rate": 24_000, "model": "model-1"}
     for voice_id in (VOICE_ID, VOICE_ID.upper()):
-        session = make()
-        created = only(update(session, id="u1", session={"voice_id": voice_id, "format": "wav"}))
-        assert created == {
-            "type": "session.created",
-            "session": {
-                "id": "sess_1",
-                "service": "acme/tts",
-                "voice_id": VOICE_ID,
-                "format": "wav",
-                "sample_rate": 24_000,
-                "model": "model-1",
-            },
-        }
+        created = only(update(make(), id="u1", session={"voice_id": voice_id, "format": "wav"}))
+        session = {"id": "sess_1", "service": "acme/tts", **config}
+        assert created == {"type": "session.created", "session": session}
 
 
-def test_128_a_second_update_is_refused():
-    session = configured()
+def test_128_129_a_second_update_is_refused_and_a_failed_one_changes_nothing():
+    session = make()
+    for voice, settings in ((None, {}), (VOICE, {"format": "aiff"}), (VOICE, {"sample_rate": 1})):
+        update(session, voice, session=GOOD | settings)
+        assert (session.state, session.config) == (SessionState.CONNECTED, None)
+    assert sent(update(session)) == ["session.created"]
     before = session.config
     for fields in ({"session": GOOD | {"format": "mp3"}}, {"session": 5}, {"session": {}}):
         error = only(update(session, id="again", **fields))
@@ -171,14 +162,6 @@ def test_128_a_second_update_is_refused():
     speak(session)
     assert sent(update(session)) == ["tts.error:session_already_configured"]
     assert session.state is SessionState.SYNTHESIZING
-
-
-def test_129_a_failed_update_leaves_the_state():
-    session = make()
-    for voice, settings in ((None, {}), (VOICE, {"format": "aiff"}), (VOICE, {"sample_rate": 1})):
-        update(session, voice, session=GOOD | settings)
-        assert (session.state, session.config) == (SessionState.CONNECTED, None)
-    assert sent(update(session)) == ["session.created"]
 
 
 WAV_ALONE = SessionVoice(VOICE_ID, "m", VoiceRules(frozenset({"wav"})))
@@ -210,16 +193,6 @@ SETTINGS = {
 }
 
 
-def test_130_to_134_settings_that_cannot_be():
-    for code, cases in SETTINGS.items():
-        for settings, voice in cases:
-            session = make()
-            error = only(update(session, voice, id="c", session=GOOD | settings))
-            assert (error["type"], error["code"], error["id"]) == ("tts.error", code, "c"), settings
-            assert error["message"]
-            assert session.state is SessionState.CONNECTED
-
-
 def test_126_132_134_settings_in_force():
     for settings, voice, rate, temperature in (
         ({}, VOICE, 24_000, None),
@@ -238,6 +211,19 @@ def test_126_132_134_settings_in_force():
         assert (session.config.sample_rate, session.config.temperature) == (rate, temperature), settings
 
 
+def test_130_to_136_settings_that_cannot_be():
+    for code, cases in SETTINGS.items():
+        for settings, voice in cases:
+            session = make()
+            error = only(update(session, voice, id="c", session=GOOD | settings))
+            assert (error["type"], error["code"], error["id"]) == ("tts.error", code, "c"), settings
+            assert error["message"]
+            assert session.state is SessionState.CONNECTED
+    for value in (None, 5, [], "wav"):
+        assert sent(update(make(), session=value)) == ["tts.error:invalid_message"]
+    assert sent(say(make(), type="session.update")) == ["tts.error:invalid_message"]
+
+
 def test_135_access_and_availability():
     session = make()
     denied = SessionVoice(VOICE_ID, "m", RULES, allowed=False)
@@ -248,12 +234,6 @@ def test_135_access_and_availability():
     assert session.state is SessionState.CONNECTED
 
 
-def test_136_a_session_that_is_no_object():
-    for value in (None, 5, [], "wav"):
-        assert sent(update(make(), session=value)) == ["tts.error:invalid_message"]
-    assert sent(say(make(), type="session.update")) == ["tts.error:invalid_message"]
-
-
 def test_137_ids():
     for value in (5, "", True, ["a"], "𠮷" * (CORRELATION_ID_MAX_CHARS + 1)):
         code = "id_too_long" if isinstance(value, str) and value else "invalid_id"
@@ -261,12 +241,8 @@ def test_137_ids():
             for session in (make(), configured()):
                 error = only(say(session, type=kind, id=value, session=GOOD, text="a"))
                 assert (error["code"], "id" in error) == (code, False), value
-
-
-def test_137_ids_that_are_fine():
-    for value in ("𠮷" * CORRELATION_ID_MAX_CHARS, " ", "a\x00b"):
+    for value in ("𠮷" * CORRELATION_ID_MAX_CHARS, " ", "a\x00b", None):
         assert only(speak(configured(), id=value))["id"] == value
-    assert only(speak(configured(), id=None))["id"] is None
 
 
 ORDER = ["id", "state", "session", "voice", "access", "format", "streamable", "rate", "transport", "temp"]
@@ -304,60 +280,29 @@ def test_138_of_two_faults_the_first_in_order_is_told():
         assert error["code"] == (codes.get(pair[0]) or FAULTS[pair[0]][2]), pair
 
 
-def test_139_speaking_before_the_configuration():
-    for text in ("", "Hello.", None, 5):
-        session = make()
-        error = only(say(session, type="tts.speak", text=text, id="s"))
-        assert (error["code"], error["id"]) == ("session_not_configured", "s")
-        assert session.state is SessionState.CONNECTED
-
-
 def test_140_141_145_146_a_binary_synthesis():
     session = configured(format="mp3", sample_rate=16_000)
-    ids = set()
+    sound = {"format": "mp3", "content_type": "audio/mpeg", "sample_rate": 16_000}
+    sound |= {"voice_id": VOICE_ID, "model": "model-1", "audio_transport": "binary"}
+    counted = {"input_chars": 3, "input_bytes": 6, "audio_bytes": 5, "status": "completed", "final": True}
+    requests = set()
     for number in (1, 2):
         start = only(speak(session, "𠮷 a", id=f"c{number}"))
-        ids.add(start["request_id"])
-        assert start == {
-            "type": "tts.audio.start",
-            "id": f"c{number}",
-            "request_id": start["request_id"],
-            "format": "mp3",
-            "content_type": "audio/mpeg",
-            "sample_rate": 16_000,
-            "voice_id": VOICE_ID,
-            "model": "model-1",
-            "audio_transport": "binary",
-        }
+        of = {"request_id": start["request_id"]}
+        requests.add(start["request_id"])
+        assert start == {"type": "tts.audio.start", "id": f"c{number}", **of, **sound}
         assert session.on_audio(b"abc") == [SendAudio(b"abc")]
         assert session.on_audio(b"") == []
         assert session.on_audio(b"de") == [SendAudio(b"de")]
         done, record, usage = session.on_finished()
-        assert done.message == {
-            "type": "tts.audio.done",
-            "id": f"c{number}",
-            "request_id": start["request_id"],
-            "audio_bytes": 5,
-            "chunks": 2,
-        }
-        assert usage.message == {
-            "type": "tts.usage",
-            "request_id": start["request_id"],
-            "session_id": "sess_1",
-            "client_id": f"c{number}",
-            "model": "model-1",
-            "usage": {
-                "input_chars": 3,
-                "input_bytes": 6,
-                "audio_bytes": 5,
-                "status": "completed",
-                "final": True,
-            },
-        }
+        totals = {"audio_bytes": 5, "chunks": 2}
+        assert done.message == {"type": "tts.audio.done", "id": f"c{number}", **of, **totals}
+        whose = {"session_id": "sess_1", "client_id": f"c{number}", "model": "model-1"}
+        assert usage.message == {"type": "tts.usage", **of, **whose, "usage": counted}
         assert (record.record.status, record.record.audio_bytes) == ("completed", 5)
         assert record.record.service == "acme/tts"
         assert not session.busy
-    assert len(ids) == 2
+    assert len(requests) == 2
 
 
 def test_142_143_144_base64_deltas_count_from_zero():
@@ -379,16 +324,37 @@ def test_147_148_failures_before_and_in_the_middle():
         for piece in pieces:
             session.on_audio(piece)
         error, record, usage = session.on_failed("it broke")
-        assert error.message == {
-            "type": "tts.error",
-            "id": "s",
-            "code": "backend_request_failed",
-            "message": "it broke",
-        }
-        assert usage.message["usage"]["status"] == record.record.status == status
-        assert usage.message["usage"]["audio_bytes"] == record.record.audio_bytes == len(b"".join(pieces))
+        told = {"code": "backend_request_failed", "message": "it broke"}
+        assert error.message == {"type": "tts.error", "id": "s", **told}
+        counted = usage.message["usage"]
+        assert counted["status"] == record.record.status == status
+        assert counted["audio_bytes"] == record.record.audio_bytes == len(b"".join(pieces))
         assert usage.message["request_id"] == start["request_id"]
         assert sent(speak(session)) == ["tts.audio.start"]
+
+
+def test_139_150_151_texts_that_cannot_be():
+    for fields, code in (
+        *((fields, "empty_text") for fields in ({}, {"text": None}, {"text": ""}, {"text": " \u3000\n"})),
+        *(({"text": text}, "invalid_message") for text in (5, ["a"])),
+        ({"text": "a" * 5_001}, "tts_text_too_long"),
+    ):
+        for session, told in ((configured(), code), (make(), "session_not_configured")):
+            before = session.state
+            error = only(say(session, type="tts.speak", id="s", **fields))
+            assert (error["code"], error["id"]) == (told, "s")
+            assert (session.state, session.busy) == (before, False)
+
+
+def test_029_030_159_the_limit_counts_code_points_and_can_be_set():
+    text = "\\ud842\\udfb7" * 5_000
+    message = f'{{"type": "tts.speak", "text": "{text}"}}'.encode()
+    assert len(message) > 60_000
+    assert configured().on_message(message) == [AskLimiter("𠮷" * 5_000)]
+    session = make(text_limit=3)
+    update(session)
+    assert sent(say(session, type="tts.speak", text="abcd")) == ["tts.error:tts_text_too_long"]
+    assert sent(speak(session, "abc")) == ["tts.audio.start"]
 
 
 def test_149_one_at_a_time_even_before_a_backend_took_it():
@@ -404,26 +370,6 @@ def test_149_one_at_a_time_even_before_a_backend_took_it():
     session.on_audio(b"a")
     _, record, usage = session.on_finished()
     assert (record.record.client_id, usage.message["client_id"]) == ("one", "one")
-
-
-def test_150_151_texts_that_cannot_be():
-    for fields, code in (
-        *((fields, "empty_text") for fields in ({}, {"text": None}, {"text": ""}, {"text": " \u3000\n"})),
-        *(({"text": text}, "invalid_message") for text in (5, ["a"])),
-        ({"text": "a" * 5_001}, "tts_text_too_long"),
-    ):
-        session = configured()
-        actions = say(session, type="tts.speak", id="s", **fields)
-        assert (only(actions)["code"], only(actions)["id"]) == (code, "s")
-        assert (session.state, session.busy) == (SessionState.CONFIGURED, False)
-
-
-def test_029_030_the_limit_counts_code_points_and_can_be_set():
-    assert sent(speak(configured(), "𠮷" * 5_000)) == ["tts.audio.start"]
-    session = make(text_limit=3)
-    update(session)
-    assert sent(say(session, type="tts.speak", text="abcd")) == ["tts.error:tts_text_too_long"]
-    assert sent(speak(session, "abc")) == ["tts.audio.start"]
 
 
 def test_150_152_a_rejected_text_is_one_error():
@@ -457,17 +403,42 @@ def test_153_a_client_that_left_is_recorded_and_told_nothing():
     late = (session.on_audio(b"x"), session.on_finished(), session.on_failed("x"), session.on_disconnect())
     assert late == ([], [], [], [])
     assert session.on_message(b"{}") == session.on_service_stopping() == session.on_binary_frame() == []
+    for admitted, kinds in ((True, [CancelSynthesis]), (False, [])):  # one in the queue costs nothing
+        session = configured()
+        say(session, type="tts.speak", text="a")
+        if admitted:
+            session.on_admitted()
+        assert [type(action) for action in session.on_disconnect()] == kinds
+        assert session.on_admitted() == []
 
 
-def test_153_a_client_that_left_in_the_queue_costs_nothing():
+def test_123_163_draining_and_sessions_that_are_too_old():
+    for end, code in (
+        (RealtimeProtocol.on_service_stopping, 1012),
+        (RealtimeProtocol.on_session_too_old, 1001),
+    ):
+        idle = configured()
+        assert sent(end(idle)) == [f"close:{code}"]
+        assert idle.state is SessionState.CLOSED
+        busy, failing, refused = configured(), configured(), configured()
+        for session in (busy, failing):
+            speak(session)
+            assert end(session) == []
+            assert session.on_service_stopping() == []
+        assert busy.on_audio(b"a") == [SendAudio(b"a")]
+        assert sent(busy.on_finished()) == ["tts.audio.done", "tts.usage:completed", f"close:{code}"]
+        assert sent(failing.on_failed("x"))[-2:] == ["tts.usage:backend_error", f"close:{code}"]
+        say(refused, type="tts.speak", text="a")
+        end(refused)
+        told = sent(refused.on_rejected(RealtimeCode.RATE_LIMITED, "no"))
+        assert told == ["tts.error:rate_limited", f"close:{code}"]
+    assert sent(make().on_service_stopping()) == ["close:1012"]
     session = configured()
-    say(session, type="tts.speak", text="a")
-    session.on_admitted()
-    assert [type(action) for action in session.on_disconnect()] == [CancelSynthesis]
-    session = configured()
-    say(session, type="tts.speak", text="a")
-    assert session.on_disconnect() == []
-    assert session.on_admitted() == []
+    speak(session)
+    kinds = [type(action) for action in session.on_reader_stalled()]
+    assert kinds == [CancelSynthesis, RecordUsage, CloseSession]
+    assert configured().on_configure_timeout() == []
+    assert sent(make().on_configure_timeout()) == ["close:1008"]
 
 
 STATES = (SessionState.CONNECTED, SessionState.CONFIGURED, SessionState.SYNTHESIZING)
@@ -493,15 +464,6 @@ def test_157_router_errors_leave_the_session_as_it_is(state):
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_158_a_binary_frame_ends_everything(state):
-    session = in_state(state)
-    actions = session.on_binary_frame()
-    assert (actions[-1].code, session.state) == (1003, SessionState.CLOSED)
-    kinds = [type(action) for action in actions[:-1]]
-    assert kinds == ([CancelSynthesis, RecordUsage] if state is SessionState.SYNTHESIZING else [])
-
-
-@pytest.mark.parametrize("state", STATES)
 def test_159_the_two_size_limits(state):
     session = in_state(state)
     fits = b'{"type": "x"}'.ljust(WS_MESSAGE_MAX_BYTES)
@@ -509,35 +471,6 @@ def test_159_the_two_size_limits(state):
     assert sent(session.on_message(fits + b" ")) == ["tts.error:tts_control_frame_too_large"]
     assert session.state is state
     assert sent(session.on_oversized_frame()) == ["close:1009"]
-
-
-def test_159_the_longest_legal_text_fits():
-    text = "\\ud842\\udfb7" * 5_000
-    message = f'{{"type": "tts.speak", "text": "{text}"}}'.encode()
-    assert len(message) > 60_000
-    assert configured().on_message(message) == [AskLimiter("𠮷" * 5_000)]
-
-
-def test_123_draining():
-    for idle in (make(), configured()):
-        assert sent(idle.on_service_stopping()) == ["close:1012"]
-        assert idle.state is SessionState.CLOSED
-    busy = configured()
-    speak(busy)
-    assert busy.on_service_stopping() == []
-    assert busy.on_audio(b"a") == [SendAudio(b"a")]
-    assert sent(busy.on_finished()) == ["tts.audio.done", "tts.usage:completed", "close:1012"]
-    failing = configured()
-    speak(failing)
-    failing.on_service_stopping()
-    assert sent(failing.on_failed("x"))[-2:] == ["tts.usage:backend_error", "close:1012"]
-    refused = configured()
-    say(refused, type="tts.speak", text="a")
-    refused.on_service_stopping()
-    assert sent(refused.on_rejected(RealtimeCode.RATE_LIMITED, "no")) == [
-        "tts.error:rate_limited",
-        "close:1012",
-    ]
 
 
 def test_136_a_key_that_is_gone_ends_the_session_with_one_error():
@@ -549,27 +482,6 @@ def test_136_a_key_that_is_gone_ends_the_session_with_one_error():
         assert sent(actions) == ["tts.error:invalid_session", "close:1008"]
         assert actions[0].message["id"] == client_id
         assert (session.state, session.on_key_invalid()) == (SessionState.CLOSED, [])
-
-
-def test_163_an_old_session_finishes_what_it_says():
-    assert sent(configured().on_session_too_old()) == ["close:1001"]
-    busy = configured()
-    speak(busy)
-    assert busy.on_session_too_old() == []
-    assert busy.on_service_stopping() == []
-    assert sent(busy.on_finished()) == ["tts.audio.done", "tts.usage:completed", "close:1001"]
-
-
-def test_163_readers_that_stall_and_clients_that_do_nothing():
-    session = configured()
-    speak(session)
-    assert [type(action) for action in session.on_reader_stalled()] == [
-        CancelSynthesis,
-        RecordUsage,
-        CloseSession,
-    ]
-    assert configured().on_configure_timeout() == []
-    assert sent(make().on_configure_timeout()) == ["close:1008"]
 
 
 def test_questions_are_answered_before_the_next_message():

@@ -45,6 +45,8 @@ from speechlab.client._settings.resolve import save_key as save_key
 from speechlab.client._settings.settings import normalize_url as normalize_url
 from speechlab.client._streams.speech_stream import AsyncSpeechStream
 from speechlab.client._streams.translation_stream import AsyncTranslationStream
+from speechlab.client._streams.translation_stream import EventReader as EventReader
+from speechlab.client._transport.wires import choose_library as choose_library
 from speechlab.contract import AudioDone, AudioStart, Usage
 
 __all__ = [

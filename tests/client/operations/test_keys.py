@@ -30,7 +30,7 @@ SPEECH = {
     "sample_rate": (None, 0, 24_000, np.int64(24_000), np.int32(0)),
     "temperature": (1, 1.0, np.float64(1), np.float32(1), np.int64(1)),
 }
-ZERO = (0, 0.0, np.float64(0), np.int16(0))
+ZERO = (0, 0.0, -0.0, np.float64(0), np.float32(-0.0), np.int16(0))
 RECOGNITION = {
     "language": ("ja", "JA", "ja-JP", "ja_JP", Language("ja")),
     "hotwords": (["a", "b"], ("a", "b"), np.array(["a", "b"]), pd.Series(["a", "b"])),
@@ -59,56 +59,61 @@ def lab(answering):
         yield client
 
 
-def spellings(table, **always):
-    return [pytest.param(name, always, values, id=name) for name, values in table.items()]
-
-
 def one_key(operations, plans):
     keys = {operation.compute_key(SERVICE) for operation in operations}
     keys |= {key for plan in plans for key in plan.calls}
     assert len(keys) == 1, keys
 
 
-@pytest.mark.parametrize(("name", "always", "values"), spellings(SPEECH))
-def test_of_synthesis(lab, http, tmp_path, name, always, values):
-    voice, frame = Voice(**http.VOICE), pd.DataFrame({"text": ["あ"]})
-    plain = {"format": "flac", **always}
-    one_key(
-        [
-            Synthesize("あ", voice=who, **{**plain, name: value})
-            for value in values
-            for who in (voice, voice.id)
-        ],
-        [
-            sl.batch.plan_synthesis(frame, lab, voice=voice, store=tmp_path, **{**plain, name: value})
-            for value in values
-        ],
-    )
+SPELLINGS = [
+    *(("speech", name, values) for name, values in SPEECH.items()),
+    *(("recognition", name, values) for name, values in RECOGNITION.items()),
+    *(("translation", name, values) for name, values in TRANSLATION.items()),
+]
 
 
-@pytest.mark.parametrize(("name", "always", "values"), spellings(RECOGNITION, vad="segments"))
-def test_of_recognition(lab, wav, tmp_path, name, always, values):
-    path = tmp_path / "a.wav"
-    path.write_bytes(wav)
-    frame = pd.DataFrame({"audio": [path]})
-    given = [{**always, name: value} for value in values]
-    one_key(
-        [
-            Transcribe(audio, **options)
-            for options in given
-            for audio in (wav, path, str(path), bytearray(wav))
-        ],
-        [sl.batch.plan_transcription(frame, lab, store=tmp_path / "s", **options) for options in given],
-    )
+@pytest.mark.parametrize(("kind", "name", "values"), SPELLINGS, ids=lambda value: str(value)[:20])
+def test_however_an_option_is_spelled_there_is_one_key(lab, http, wav, tmp_path, kind, name, values):
+    how = {"store": tmp_path / "store"}
+    if kind == "speech":
+        voice, frame = Voice(**http.VOICE), pd.DataFrame({"text": ["あ"]})
+        given = [{"format": "flac", name: value} for value in values]
+        one_key(
+            [Synthesize("あ", voice=who, **options) for options in given for who in (voice, voice.id)],
+            [sl.batch.plan_synthesis(frame, lab, voice=voice, **how, **options) for options in given],
+        )
+    elif kind == "recognition":
+        path = tmp_path / "a.wav"
+        path.write_bytes(wav)
+        frame = pd.DataFrame({"audio": [path]})
+        given = [{"vad": "segments", name: value} for value in values]
+        audios = (wav, path, str(path), bytearray(wav))
+        one_key(
+            [Transcribe(audio, **options) for options in given for audio in audios],
+            [sl.batch.plan_transcription(frame, lab, **how, **options) for options in given],
+        )
+    else:
+        frame = pd.DataFrame({"text": ["あ"]})
+        given = [{**LANGUAGES, name: value} for value in values]
+        once = [{**given[0], name: iter(["k"])}] if name == "keywords" else []  # which can be read once
+        one_key(
+            [Translate("あ", **options) for options in given + once],
+            [sl.batch.plan_translation(frame, lab, **how, **options) for options in given],
+        )
 
 
 def test_without_segments_there_is_one_key(lab, wav, tmp_path):
-    for vad in (0, "0", np.int64(0), "off", VadMode.OFF, None):
-        frame = pd.DataFrame({"audio": [wav]})
-        one_key(
-            [Transcribe(wav), Transcribe(wav, vad=vad)],
-            [sl.batch.plan_transcription(frame, lab, store=tmp_path, vad=vad)],
-        )
+    frame, how = pd.DataFrame({"audio": [wav]}), {"store": tmp_path}
+    modes = (0, "0", np.int64(0), "off", VadMode.OFF, None)
+    one_key(
+        [Transcribe(wav), *(Transcribe(wav, vad=vad) for vad in modes)],
+        [sl.batch.plan_transcription(frame, lab, **how, vad=vad) for vad in modes],
+    )
+    for vad in (True, np.bool_(True), False):
+        with pytest.raises(InvalidRequestError, match="vad"):
+            Transcribe(wav, vad=vad).compute_key(SERVICE)
+        with pytest.raises(InvalidRequestError, match="vad"):
+            sl.batch.plan_transcription(frame, lab, **how, vad=vad)
 
 
 def test_options_of_segments_are_refused_without_them(lab, wav, tmp_path):
@@ -137,62 +142,23 @@ def test_rows_that_say_vad_are_held_to_the_same_rule(lab, wav, tmp_path):
     assert "has no effect without vad='segments'" in table["error"][1]
 
 
-def test_true_and_false_are_no_mode(lab, wav, tmp_path):
-    for vad in (True, np.bool_(True), False):
-        with pytest.raises(InvalidRequestError, match="vad"):
-            Transcribe(wav, vad=vad).compute_key(SERVICE)
-        with pytest.raises(InvalidRequestError, match="vad"):
-            sl.batch.plan_transcription(pd.DataFrame({"audio": [wav]}), lab, store=tmp_path, vad=vad)
-
-
-@pytest.mark.parametrize(("name", "always", "values"), spellings(TRANSLATION, **LANGUAGES))
-def test_of_translation(lab, tmp_path, name, always, values):
-    frame = pd.DataFrame({"text": ["あ"]})
-    given = [{**always, name: value} for value in values]
-    one_key(
-        [Translate("あ", **options) for options in given],
-        [sl.batch.plan_translation(frame, lab, store=tmp_path, **options) for options in given],
-    )
-
-
-@pytest.mark.parametrize("zero", [-0.0, np.float64(-0.0), np.float32(-0.0)])
-def test_minus_zero_is_zero(http, wav, zero):
-    keys = {
-        Transcribe(wav, temperature=value, frequency_penalty=value).compute_key(SERVICE)
-        for value in (0, zero)
-    }
-    spoken = {
-        Synthesize("あ", voice=http.VOICE_ID, temperature=value).compute_key(SERVICE) for value in (0, zero)
-    }
-    assert (len(keys), len(spoken)) == (1, 1)
-
-
 def test_the_keys_of_calls_are_pinned(http, wav):
     voice = http.VOICE_ID
     spoken = {"voice_id": voice, "text": "あ", "format": "wav", "sample_rate": 24_000, "temperature": None}
-    assert Synthesize("あ", voice=voice).compute_key("s") == compute_request_key(
-        "synthesize", spoken, service="s"
-    )
-    heard = {
-        "audio": hashlib.sha256(wav).hexdigest(),
-        "language": None,
-        "hotwords": [],
-        "temperature": 0.0,
-        "top_p": 0.85,
-        "frequency_penalty": 0.5,
-        "repetition_penalty": 1.05,
-        "vad": "off",
-        "min_silence_gap": 400,
-        "segment_padding": 100,
-        "initial_segment_padding_ms": 1500,
-        "speech_pad_ms": 200,
-        "min_segment_duration": 1.5,
-    }
-    assert Transcribe(wav).compute_key("s") == compute_request_key("transcribe", heard, service="s")
+    numbers = {"temperature": 0.0, "top_p": 0.85, "frequency_penalty": 0.5, "repetition_penalty": 1.05}
+    gaps = {"min_silence_gap": 400, "segment_padding": 100, "initial_segment_padding_ms": 1500}
+    gaps |= {"speech_pad_ms": 200, "min_segment_duration": 1.5}
+    audio = hashlib.sha256(wav).hexdigest()
+    heard = {"audio": audio, "language": None, "hotwords": [], **numbers, "vad": "off", **gaps}
     said = {"text": "あ", **LANGUAGES, "keywords": [], "context": None, "model": None}
-    assert Translate("あ", **LANGUAGES).compute_key("s", 1) == compute_request_key(
-        "translate", said, service="s", repeat=1
-    )
+    for operation, name, asked in (
+        (Synthesize("あ", voice=voice, timeout=3), "synthesize", spoken),  # the time is no part of it
+        (Transcribe(wav, timeout=3), "transcribe", heard),
+        (Translate("あ", **LANGUAGES, timeout=3), "translate", said),
+    ):
+        for repeat in (0, 1):
+            key = compute_request_key(name, asked, service="s", repeat=repeat)
+            assert operation.compute_key("s", repeat) == key
 
 
 def test_what_a_client_has_paid_for_a_batch_finds(lab, server, http, tmp_path):
@@ -209,7 +175,7 @@ def test_what_a_client_has_paid_for_a_batch_finds(lab, server, http, tmp_path):
     assert (list(again.status), list(again.hypothesis)) == (["cached"], [heard.text])
 
 
-def test_an_operation_is_performed_as_the_method_would(lab, http, wav):
+def test_an_operation_is_performed_as_the_method_would(lab, wav):
     clip = lab.perform(Synthesize("あ", voice="Calm"))
     assert (clip.encoded, clip.text) == (wav, "あ")
     assert lab.with_raw_response.perform(Transcribe(wav)).parse().text == lab.transcribe(wav).text == "あ"
@@ -217,14 +183,19 @@ def test_an_operation_is_performed_as_the_method_would(lab, http, wav):
         lab.perform(Translate(" ", **LANGUAGES))
 
 
-def test_words_that_can_be_read_once_are_not_lost(wav):
-    terms = ["a", "b"]
-    translate = Translate("x", keywords=iter(terms), **LANGUAGES)
-    assert translate.compute_key(SERVICE) == Translate("x", keywords=terms, **LANGUAGES).compute_key(SERVICE)
-    assert translate.request.keywords == ("a", "b")
-    transcribe = Transcribe(wav, hotwords=iter(terms))
-    assert transcribe.compute_key(SERVICE) == Transcribe(wav, hotwords=terms).compute_key(SERVICE)
-    assert transcribe.options.hotwords == terms
+def test_options_are_fields_on_both_wires_and_of_batches():
+    asked = {  # timeout says how a call is sent
+        operation: set(inspect.signature(operation).parameters) - {"timeout"}
+        for operation in (Synthesize, Transcribe, Translate)
+    }
+    # models ignore what they do not know, so an option that is missing here would be dropped without a word
+    # respell changes the text that is sent
+    speech = {name.replace("voice", "voice_id") for name in asked[Synthesize]} - {"text", "respell"}
+    for wire in (SpeechRequest, SessionSettings):
+        assert speech <= set(wire.model_fields)
+    batches = (sl.batch.synthesize, sl.batch.transcribe, sl.batch.translate)
+    for operation, batch in zip(asked, batches, strict=True):
+        assert asked[operation] <= set(inspect.signature(batch).parameters)
 
 
 def test_a_text_alone_is_checked_as_with_its_options():
@@ -240,25 +211,3 @@ def test_a_text_alone_is_checked_as_with_its_options():
             assert alone.value.parameter == together.value.parameter == "text"
             if isinstance(text, str):
                 assert str(alone.value) == str(together.value)
-
-
-def asked_by(operation):
-    """What an operation asks for; ``timeout`` says how it is sent."""
-    return set(inspect.signature(operation).parameters) - {"timeout"}
-
-
-def test_options_of_speech_are_fields_on_both_wires():
-    for wire in (SpeechRequest, SessionSettings):
-        # models ignore what they do not know, so an option that is missing here would be dropped without a word
-        # respell changes the text that is sent
-        options = {name.replace("voice", "voice_id") for name in asked_by(Synthesize)} - {"text", "respell"}
-        assert options <= set(wire.model_fields)
-
-
-def test_a_batch_takes_every_parameter_of_the_operations():
-    for operation, batch in (
-        (Synthesize, sl.batch.synthesize),
-        (Transcribe, sl.batch.transcribe),
-        (Translate, sl.batch.translate),
-    ):
-        assert asked_by(operation) <= set(inspect.signature(batch).parameters)

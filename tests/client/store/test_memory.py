@@ -10,8 +10,7 @@ import socket
 
 import pytest
 
-from speechlab.client import AsyncClient, Client, connect
-from speechlab.contract import compute_request_key
+from speechlab.client import AsyncClient, Client, Synthesize, Translate, connect
 from speechlab.errors import ConfigurationError, ReplayMiss, ServerError, StreamTruncatedError
 from speechlab.store import Store
 
@@ -23,6 +22,7 @@ TRANSLATED = {
 }
 HEARD = {"text": "あ", "language": "ja", "confidence": 0.5, "extra": [1]}
 SERVICE = "service-1"
+MEANT = {"source_lang": "ja", "target_lang": "en"}
 
 
 @pytest.fixture
@@ -39,15 +39,11 @@ def service(server, http, wav):
             return http.reply(body={"voices": [http.VOICE]}, X_Speechlab_Service=SERVICE)
         if "asr" in request.path:
             return http.reply(body=HEARD, Server_Timing="engine;dur=12.5")
+        if "translate" in request.path and b"true" in request.body:
+            first, last = http.delta("Hel"), http.delta("lo", usage={"total_tokens": 3})
+            pieces = (http.events(first, end=b""), 0.05, http.events(last))
+            return http.chunked(*pieces, content_type="text/event-stream")
         if "translate" in request.path:
-            if b"true" in request.body:
-                parts = [http.delta("Hel"), http.delta("lo", usage={"total_tokens": 3})]
-                return http.chunked(
-                    http.events(parts[0], end=b""),
-                    0.05,
-                    http.events(parts[1]),
-                    content_type="text/event-stream",
-                )
             return http.reply(body=TRANSLATED)
         if b'"stream":true' in request.body:
             return http.chunked(wav[:1000], 0.05, wav[1000:])
@@ -62,14 +58,14 @@ def work(lab, voice, wav):
     clip = lab.synthesize("あ", voice=voice)
     with lab.stream_speech("あ", voice=voice) as speech:
         pieces = list(speech)
-    with lab.stream_translation("あ", source_lang="ja", target_lang="en") as stream:
+    with lab.stream_translation("あ", **MEANT) as stream:
         chunks = list(stream)
     return [
         lab.voices().frame().to_dict(),
         (clip.encoded, clip.timing, clip.content_type, clip.samples.tobytes()),
         lab.transcribe(wav, language="ja", hotwords=["x"]),
         lab.transcribe(wav).reply,
-        lab.translate("あ", source_lang="ja", target_lang="en", keywords=["k"]),
+        lab.translate("あ", **MEANT, keywords=["k"]),
         (pieces, speech.timing, speech.content_type),
         (chunks, stream.translation),
     ]
@@ -104,64 +100,49 @@ def test_results_that_a_batch_kept_are_answers(store, http, wav):
     kept = Store(store)
     kept.put("v", operation="voices", request={"base_url": "http://x"}, response={"service": SERVICE})
     kept.keep_facts("v", {"service": SERVICE, "body": [http.VOICE]})
-    spoken = {
-        "voice_id": http.VOICE_ID,
-        "text": "あ",
-        "format": "wav",
-        "sample_rate": 24000,
-        "temperature": None,
-    }
-    meant = {
-        "text": "あ",
-        "source_lang": "ja",
-        "target_lang": "en",
-        "keywords": [],
-        "context": None,
-        "model": None,
-    }
+    speech = Synthesize("あ", voice=http.VOICE_ID)
+    counts = {"prompt_tokens": 3, "completion_tokens": 4}
     for operation, asked, answer, files in (
-        ("synthesize", spoken, {"duration_s": 0.5, "processing_s": 0.25}, {"audio": (wav, ".wav")}),
-        ("translate", meant, {"text": "Hello", "model": "m", "prompt_tokens": 3, "completion_tokens": 4}, {}),
+        ("synthesize", speech, {"duration_s": 0.5, "processing_s": 0.25}, {"audio": (wav, ".wav")}),
+        ("translate", Translate("あ", **MEANT), {"text": "Hello", "model": "m", **counts}, {}),
     ):
-        key = compute_request_key(operation, asked, service=SERVICE)
-        kept.put(key, operation=operation, request=asked, response=answer, files=files)
+        key = asked.compute_key(SERVICE)
+        kept.put(key, operation=operation, request=asked.parameters, response=answer, files=files)
         kept.keep_facts(key, {"response": "of another one", "body": {"nonsense": True}})
     with Client(store=kept, mode="replay") as lab:
         clip = lab.synthesize("あ", voice="calm")
         assert (clip.encoded, clip.timing.processing_s) == (wav, 0.25)
-        meaning = lab.translate("あ", source_lang="ja", target_lang="en")
+        meaning = lab.translate("あ", **MEANT)
         assert (meaning.text, meaning.model, meaning.usage.total_tokens) == ("Hello", "m", 7)
     kept.close()
 
 
-def test_live_calls_always_and_keeps(service, store, http):
-    with Client(service.base_url, store=store, mode="live") as lab:
+def test_modes_and_the_stores_of_their_calls(service, http, tmp_path, monkeypatch):
+    own = tmp_path / "own" / "store.sqlite"
+    monkeypatch.setenv("SPEECHLAB_STORE", str(own.parent))
+    with Client(service.base_url) as lab:
+        lab.translate("a", **MEANT)
+    assert not own.parent.exists()  # without a store nothing is kept
+    with Client(service.base_url, store=tmp_path / "kept", mode="live") as lab:
         for _ in range(2):
-            lab.translate("a", source_lang="ja", target_lang="en")
+            lab.translate("a", **MEANT)
         assert lab.usage.calls == 2
-        cached = lab.with_options(mode="auto")
-        cached.translate("a", source_lang="ja", target_lang="en")
+        lab.with_options(mode="auto").translate("a", **MEANT)
         assert lab.usage.calls == 2
         with pytest.raises(ReplayMiss):
-            lab.with_options(mode="replay").translate("b", source_lang="ja", target_lang="en")
-
-
-def test_without_a_store_nothing_is_kept(service, http, tmp_path, monkeypatch):
-    monkeypatch.setenv("SPEECHLAB_STORE", str(tmp_path / "own"))
-    with Client(service.base_url) as lab:
-        lab.translate("a", source_lang="ja", target_lang="en")
-    assert not (tmp_path / "own").exists()
+            lab.with_options(mode="replay").translate("b", **MEANT)
     monkeypatch.setenv("SPEECHLAB_MODE", "auto")
     with Client(service.base_url) as lab:
-        lab.translate("a", source_lang="ja", target_lang="en")
-    assert (tmp_path / "own" / "store.sqlite").exists()
+        lab.translate("a", **MEANT)
+    assert own.exists()
     monkeypatch.setenv("SPEECHLAB_MODE", "replay")
     with connect() as lab:
-        assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+        assert lab.translate("a", **MEANT).text == "Hello"
+        with pickle.loads(pickle.dumps(lab)) as twin:  # which takes its store along
+            assert twin.translate("a", **MEANT).text == "Hello"
     monkeypatch.setenv("SPEECHLAB_MODE", "rerun")
-    with pytest.raises(
-        ConfigurationError, match="SPEECHLAB_MODE is 'rerun'; it is one of auto, live, replay"
-    ):
+    wrong = "SPEECHLAB_MODE is 'rerun'; it is one of auto, live, replay"
+    with pytest.raises(ConfigurationError, match=wrong):
         connect()
     with pytest.raises(ConfigurationError, match="pace"):
         Client(service.base_url, mode="auto", pace="slow")
@@ -193,42 +174,36 @@ def test_store_none_is_no_store(service, store, http, tmp_path, monkeypatch):
 def test_a_miss_names_the_parameter_that_differs(service, store, http, wav):
     with Client(service.base_url, store=store) as lab:
         work(lab, http.VOICE_ID, wav)
+
+    def missed(call):
+        with pytest.raises(ReplayMiss) as caught:
+            call()
+        twin = pickle.loads(pickle.dumps(caught.value))
+        assert (twin.parameter, twin.operation) == (caught.value.parameter, caught.value.operation)
+        return caught.value
+
     with Client(store=store, mode="replay") as lab:
-
-        def missed(call):
-            with pytest.raises(ReplayMiss) as caught:
-                call()
-            twin = pickle.loads(pickle.dumps(caught.value))
-            assert (twin.parameter, twin.operation) == (caught.value.parameter, caught.value.operation)
-            return caught.value
-
         error = missed(lambda: lab.transcribe(wav, language="en", hotwords=["x"]))
         assert error.parameter == "language"
         assert "'en' here, 'ja' there" in str(error)
         error = missed(lambda: lab.transcribe(wav + b"\0\0"))
         assert error.parameter == "audio"
         assert f"{hashlib.sha256(wav).hexdigest()[:12]}… there" in str(error)
-        assert (
-            missed(lambda: lab.translate("い", source_lang="ja", target_lang="en", keywords=["k"])).parameter
-            == "text"
-        )
-        assert (
-            missed(lambda: lab.synthesize("あ", voice="Calm", sample_rate=16000)).parameter == "sample_rate"
-        )
-        assert missed(lambda: lab.synthesize("あ", voice="Calm", temperature=0.5)).parameter == "temperature"
+        for call, parameter in (
+            (lambda: lab.translate("い", **MEANT, keywords=["k"]), "text"),
+            (lambda: lab.synthesize("あ", voice="Calm", sample_rate=16000), "sample_rate"),
+            (lambda: lab.synthesize("あ", voice="Calm", temperature=0.5), "temperature"),
+        ):
+            assert missed(call).parameter == parameter
         assert missed(lambda: lab.stream_speech("い", voice="Calm").open()).operation == "stream_speech"
         assert "no realtime_session call at all" in str(missed(lambda: lab.realtime(voice="Calm").open()))
         assert missed(lambda: lab.request("GET", "/anything")).operation == "request"
-    other = Store(store)
-    with Client(store=other, mode="replay") as lab:
-        lab._async._performer.catalogue = None
+    with Store(store) as other, Client(store=other, mode="replay") as lab:
         other.keep_facts(other.newest("voices")[0][0], {"service": "service-2", "body": [http.VOICE]})
         error = missed(lambda: lab.synthesize("あ", voice="Calm"))
         assert error.parameter == "service"
         assert SERVICE in str(error)
-    other.close()
-    empty = store.parent / "empty"
-    with Client(store=empty, mode="replay") as lab:
+    with Client(store=store.parent / "empty", mode="replay") as lab:
         assert missed(lab.voices).operation == "voices"
 
 
@@ -237,8 +212,8 @@ def test_failures_are_not_kept(server, store, http, wav):
     server.script(catalogue, http.reply(500), http.reply(body=TRANSLATED))
     with Client(server.base_url, store=store, max_retries=0) as lab:
         with pytest.raises(ServerError):
-            lab.translate("a", source_lang="ja", target_lang="en")
-        assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+            lab.translate("a", **MEANT)
+        assert lab.translate("a", **MEANT).text == "Hello"
     server.script(catalogue, [*http.chunked(wav[:500], end=False), http.CLOSE], http.chunked(wav))
     with Client(server.base_url, store=store) as lab:
         with pytest.raises(StreamTruncatedError):
@@ -262,32 +237,13 @@ def test_streams_are_replayed_at_once_or_as_recorded(service, store, http, clock
         assert sum(clock.slept) >= 0.04
 
 
-def test_a_client_takes_its_store_along(service, store, http):
-    with Client(service.base_url, store=store) as lab:
-        lab.translate("a", source_lang="ja", target_lang="en")
-    with Client(store=store, mode="replay") as lab:
-        twin = pickle.loads(pickle.dumps(lab))
-        assert twin.translate("a", source_lang="ja", target_lang="en").text == "Hello"
-        twin.close()
-
-
 def test_a_store_that_is_added_later_knows_the_service_too(service, store, http):
     with Client(service.base_url) as lab:
         lab.voices()
-        lab.with_options(store=store).translate("a", source_lang="ja", target_lang="en")
+        lab.with_options(store=store).translate("a", **MEANT)
     with Client(store=store, mode="replay") as lab:
-        assert lab.translate("a", source_lang="ja", target_lang="en").text == "Hello"
+        assert lab.translate("a", **MEANT).text == "Hello"
         assert len(lab.voices()) == 1
-
-
-def test_await_and_many_at_once(service, store, http):
-    async def main(**options):
-        async with AsyncClient(service.base_url, store=store, **options) as lab:
-            calls = [lab.translate(str(n % 5), source_lang="ja", target_lang="en") for n in range(20)]
-            return [result.text for result in await asyncio.gather(*calls)]
-
-    assert asyncio.run(main()) == ["Hello"] * 20
-    assert asyncio.run(main(mode="replay")) == ["Hello"] * 20
 
 
 NOTEBOOK = """
@@ -317,10 +273,9 @@ def test_a_notebook_is_replayed_without_its_service(live_service, store, monkeyp
         names["lab"].close()
         return names["table"].to_json()
 
-    monkeypatch.setenv("SPEECHLAB_STORE", str(store))
-    monkeypatch.setenv("SPEECHLAB_BASE_URL", live_service.base_url)
+    for name, value in (("STORE", str(store)), ("BASE_URL", live_service.base_url), ("MODE", "live")):
+        monkeypatch.setenv(f"SPEECHLAB_{name}", value)
     monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
-    monkeypatch.setenv("SPEECHLAB_MODE", "live")
     live = executed()
     monkeypatch.setenv("SPEECHLAB_BASE_URL", "http://127.0.0.1:9")  # nobody there
     monkeypatch.delenv("SPEECHLAB_API_KEY")

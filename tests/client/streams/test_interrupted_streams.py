@@ -14,8 +14,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from speechlab.client import AsyncClient, Client
+from speechlab.client import AsyncClient, Client, SpeechStream, TranslationStream
 from speechlab.errors import ConfigurationError, StreamTruncatedError
+from support.clock import eventually
 from support.forked import script
 from support.samples import TRANSLATED
 
@@ -46,43 +47,65 @@ def translation(lab, _http=None):
     return lab.stream_translation("a", source_lang="ja", target_lang="en")
 
 
+def read_clips(stream):
+    return list(stream.clips())
+
+
 READERS = [
-    pytest.param(speech, next, id="next"),
-    pytest.param(speech, list, id="for"),
-    pytest.param(speech, lambda stream: stream.collect(), id="collect"),
-    pytest.param(speech, lambda stream: list(stream.clips()), id="clips"),
+    *((speech, read) for read in (next, list, SpeechStream.collect, read_clips)),
+    *((translation, read) for read in (next, list, TranslationStream.collect)),
 ]
 
 
 @needs_signals
 @pytest.mark.parametrize(("opened", "read"), READERS)
-def test_speech_after_an_interrupt_says_that_it_was_cut_short(server, lab, http, wav, opened, read):
-    server.script(http.chunked(wav[:1000], 30.0))
+def test_a_stream_after_an_interrupt_says_that_it_was_cut_short(server, lab, http, wav, opened, read):
+    spoken = opened is speech
+    first = wav[:1000] if spoken else http.events(http.delta("one"), end=b"")
+    server.script(http.chunked(first, 30.0, content_type="audio/wav" if spoken else EVENTS))
     with opened(lab, http) as stream:
-        assert next(stream) == wav[:1000]
+        next(stream)
         with interrupted():
             read(stream)
-        with pytest.raises(StreamTruncatedError, match=r"1,000 bytes.*interrupted") as caught:
+        said = r"1,000 bytes.*interrupted" if spoken else "interrupted"
+        with pytest.raises(StreamTruncatedError, match=said) as caught:
             read(stream)
-        assert caught.value.partial == wav[:1000]
-        if opened is speech:
+        assert caught.value.partial == (first if spoken else "one")
+        if spoken:
             with pytest.raises(ConfigurationError, match="closed"):
                 read(stream)
     assert server.closed_early.wait(20)
 
 
-@needs_signals
-@pytest.mark.parametrize("read", [next, lambda stream: stream.collect()], ids=["next", "collect"])
-def test_a_translation_after_an_interrupt_is_cut_short(server, lab, http, read):
-    first = http.events(http.delta("one"), end=b"")
-    server.script(http.chunked(first, 30.0, content_type=EVENTS))
-    with translation(lab) as stream:
-        assert next(stream).text == "one"
-        with interrupted():
-            read(stream)
-        with pytest.raises(StreamTruncatedError, match="interrupted") as caught:
-            read(stream)
-        assert caught.value.partial == "one"
+@pytest.mark.slow
+def test_of_two_that_read_one_stream_the_second_is_told(server, http, wav):
+    first, second = (http.events(http.delta(text), end=b"") for text in ("one", "two"))
+
+    async def kinds(stream):
+        async with stream:
+            await anext(stream)
+            found = await asyncio.gather(anext(stream), anext(stream), return_exceptions=True)
+            await stream.collect()
+            return [isinstance(one, ConfigurationError) for one in found]
+
+    async def main():
+        async with AsyncClient(server.base_url) as lab:
+            server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
+            assert await kinds(speech(lab, http)) == [False, True]
+            server.script(http.chunked(first, 0.5, second + b"data: [DONE]\n\n", content_type=EVENTS))
+            stream = translation(lab)
+            assert await kinds(stream) == [False, True]
+            assert stream.text == "onetwo"
+
+    asyncio.run(asyncio.wait_for(main(), 20))
+    server.script(http.chunked(wav[:1000], 1.0, wav[1000:]))
+    with Client(server.base_url) as lab, speech(lab, http) as stream, ThreadPoolExecutor(2) as pool:
+        next(stream)
+        errors = [one.exception(20) for one in [pool.submit(next, stream) for _ in range(2)]]
+        (told,) = [error for error in errors if error is not None]
+        assert isinstance(told, ConfigurationError)
+        assert "another thread or task is reading this stream" in str(told)
+        assert stream.collect().encoded == wav
 
 
 @pytest.mark.slow
@@ -100,19 +123,6 @@ def test_an_interrupted_replay_says_that_it_was_cut_short(server, http, wav, tmp
             next(stream)
         with pytest.raises(StreamTruncatedError, match="interrupted"):
             next(stream)
-
-
-@pytest.mark.slow
-def test_of_two_threads_that_read_one_stream_the_second_is_told(server, lab, http, wav):
-    server.script(http.chunked(wav[:1000], 1.0, wav[1000:]))
-    with speech(lab, http) as stream, ThreadPoolExecutor(2) as pool:
-        next(stream)
-        waiting = [pool.submit(next, stream) for _ in range(2)]
-        errors = [future.exception(20) for future in waiting]
-        (told,) = [error for error in errors if error is not None]
-        assert isinstance(told, ConfigurationError)
-        assert "another thread or task is reading this stream" in str(told)
-        assert stream.collect().encoded == wav
 
 
 @pytest.mark.slow
@@ -215,22 +225,7 @@ sys.exit(os.waitstatus_to_exitcode(status))
     assert done.returncode == 0, done.stderr
 
 
-LET_GO = [
-    pytest.param(opened, read, id=f"{opened.__name__}-{name}")
-    for opened, reads in {
-        speech: {
-            "for": list,
-            "next": next,
-            "collect": lambda s: s.collect(),
-            "clips": lambda s: list(s.clips()),
-        },
-        translation: {"for": list, "next": next, "collect": lambda s: s.collect()},
-    }.items()
-    for name, read in reads.items()
-]
-
-
-@pytest.mark.parametrize(("opened", "read"), LET_GO)
+@pytest.mark.parametrize(("opened", "read"), READERS)
 def test_a_stream_that_is_let_go_is_freed_at_once(server, lab, http, wav, opened, read):
     if opened is translation:
         server.script(http.chunked(http.events(http.delta("one")), content_type=EVENTS))
@@ -243,15 +238,7 @@ def test_a_stream_that_is_let_go_is_freed_at_once(server, lab, http, wav, opened
         with stream:
             read(stream)
         del stream
-        assert _gone(behind)
+        # The loop's thread may still hold the last call for a moment.
+        assert eventually(lambda: all(reference() is None for reference in behind), 2)
     finally:
         gc.enable()
-
-
-def _gone(references):
-    # The loop's thread may still hold the last call for a moment.
-    for _ in range(100):
-        if all(reference() is None for reference in references):
-            return True
-        threading.Event().wait(0.02)
-    return False

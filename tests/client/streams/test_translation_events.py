@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab.client._streams.translation_stream import EventReader
+from speechlab.client import EventReader
 from speechlab.errors import ConfigurationError, ContractError, StreamTruncatedError
 
 CASES = {

@@ -10,18 +10,14 @@ import socket
 import sys
 import threading
 import time
-from dataclasses import replace
 
 import httpx2
 import pytest
 
-from speechlab.client import AsyncClient, Client
-from speechlab.client._settings.settings import Settings
-from speechlab.client._transport.wires import FIRST_CALLS, choose_library
+from speechlab.client import AsyncClient, Client, choose_library
 from speechlab.errors import (
     APIConnectionError,
     APIError,
-    BadRequestError,
     ContractError,
     InvalidRequestError,
     MissingDependencyError,
@@ -35,7 +31,7 @@ def translate(lab):
 
 
 def test_every_kind_of_call(server, lab, http, wav, tmp_path):
-    server.script(http.reply(body=TRANSLATED, Set_Cookie="a=b"))
+    server.script(http.reply(body=TRANSLATED, Set_Cookie="a=b", X_Policy="a" * 20_000))
     assert translate(lab) == translate(lab) == "Hello"
     first, second = server.requests
     assert first.headers["authorization"] == f"Bearer {http.KEY}"
@@ -47,27 +43,35 @@ def test_every_kind_of_call(server, lab, http, wav, tmp_path):
     (tmp_path / "long.wav").write_bytes(wav[:44] + bytes(1_000_000))
     assert lab.transcribe(tmp_path / "long.wav").text == "あ"
     assert int(server.requests[0].headers["content-length"]) == len(server.requests[0].body) > 1_300_000
-    server.script(http.chunked(wav[:1000], wav[1000:]))
-    assert lab.stream_speech("あ", voice=http.VOICE_ID).collect().encoded == wav
     body = http.events(http.delta("あ"), http.delta("い"))
     server.script(http.chunked(body[:20], body[20:], content_type="text/event-stream"))
     assert lab.stream_translation("a", source_lang="en", target_lang="ja").collect().text == "あい"
+    data = wav[44:]  # in pieces without a media type, which lack no first piece
+    pieces = [data[start : start + 2_400] for start in range(0, len(data), 2_400)]
+    server.script(http.chunked(*pieces, content_type="application/octet-stream"))
+    with lab.stream_speech("a", voice=http.VOICE_ID, format="pcm") as stream:
+        assert b"".join(stream) == data
     assert lab.with_options(timeout=5).usage.calls == 5
+    server.script(http.reply(X_Note="a").replace(b"X-Note: a", b"X-Note: a\r\nx-note: b"))
+    assert lab.request("GET", "/x").headers["x-note"] == "a, b"
 
 
-def test_errors_are_the_same(server, lab, http, wav, clock):
-    server.script(http.reply(400, {"code": 400, "error": "no"}))
-    with pytest.raises(BadRequestError, match="no"):
-        translate(lab)
-    server.script(http.reply(503), [http.CLOSE], http.reply(body=TRANSLATED))
-    assert translate(lab) == "Hello"
-    assert len(server.requests) == 3
+def test_streams_and_requests_that_end_otherwise(server, lab, http, wav):
     server.script([*http.chunked(wav[:1000], end=False), http.CLOSE])
     with pytest.raises(StreamTruncatedError, match="1,000 bytes") as caught:
         lab.stream_speech("あ", voice=http.VOICE_ID).collect()
     assert caught.value.partial == wav[:1000]
+    server.script(http.chunked(wav[:40] + bytes(4)))
+    with pytest.raises(ContractError, match="zero length"):
+        lab.stream_speech("あ", voice=http.VOICE_ID).collect()
     server.script(http.reply(302, Location="http://127.0.0.1:9/"))
     assert lab.request("GET", "/x").status == 302
+    for method in ("GET", "POST"):
+        server.script(http.reply(), http.CLOSE)
+        lab.request(method, "/x")
+        with pytest.raises(APIConnectionError):
+            lab.request(method, "/x")
+        assert len(server.requests) == 2  # nothing is sent again by the library
 
 
 @pytest.mark.slow
@@ -97,19 +101,18 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
 
 def test_choose_library_takes_aiohttp_after_first_calls(monkeypatch):
     monkeypatch.delitem(sys.modules, "aiohttp", raising=False)
-    there = Settings(base_url="http://speech.invalid", ws_base_url="ws://speech.invalid")
-    assert [choose_library(there, calls) for calls in (1, FIRST_CALLS, FIRST_CALLS + 1)] == [
-        "httpx2",
-        "httpx2",
-        "aiohttp",
-    ]
-    assert choose_library(replace(there, transport="httpx2"), 99) == "httpx2"
-    assert choose_library(replace(there, transport="aiohttp"), 1) == "aiohttp"
-    assert choose_library(replace(there, transport=httpx2.MockTransport(None)), 99) == "httpx2"
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:9")
-    assert choose_library(there, 99) == "httpx2"
-    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
-    assert choose_library(there, 99) == "aiohttp"
+
+    def choose(calls, transport=None):
+        with Client("https://speech.invalid", transport=transport) as lab:
+            return choose_library(lab._async._settings, calls)
+
+    assert [choose(calls) for calls in (1, 10, 11)] == ["httpx2", "httpx2", "aiohttp"]
+    assert choose(99, "httpx2") == choose(99, httpx2.MockTransport(None)) == "httpx2"
+    assert choose(1, "aiohttp") == "aiohttp"
+    monkeypatch.delitem(sys.modules, "aiohttp", raising=False)
+    for proxy, library in (("socks5", "httpx2"), ("http", "aiohttp")):
+        monkeypatch.setenv("ALL_PROXY", f"{proxy}://127.0.0.1:9")
+        assert choose(99) == library
 
 
 def test_a_reply_that_is_compressed(server, lab, http):
@@ -120,50 +123,9 @@ def test_a_reply_that_is_compressed(server, lab, http):
     server.script(http.reply(body=packed[:20], Content_Encoding="gzip"))
     with pytest.raises((StreamTruncatedError, ContractError)):
         translate(lab)
-
-
-def test_a_packing_that_was_not_asked_for_is_named(server, lab, http):
     server.script(http.reply(body=b"\x0b\x02\x80{}\x03", Content_Encoding="br"))
     with pytest.raises(ContractError, match=r"not asked for \(Content-Encoding: br\)"):
         translate(lab)
-
-
-def test_a_stream_without_sound_is_no_clip(server, lab, http, wav):
-    server.script(http.chunked(wav[:40] + bytes(4)))
-    with pytest.raises(ContractError, match="zero length"):
-        lab.stream_speech("あ", voice=http.VOICE_ID).collect()
-
-
-def test_what_others_send_loosely_is_read(server, lab, http, clip):
-    """JSON with NaN and half a character, and sound in pieces without a media type, which lacks no first piece."""
-    server.script(http.reply(body=b'{"text":"a\\ud83d b","confidence":NaN}'))
-    assert str(lab.transcribe(clip)) == "a\ufffd b"
-    data = clip.encode("pcm")
-    step = len(data) // 10
-    pieces = [data[start : start + step] for start in range(0, len(data), step)]
-    server.script(http.chunked(*pieces, content_type="application/octet-stream"))
-    with lab.stream_speech("a", voice=http.VOICE_ID, format="pcm") as stream:
-        assert b"".join(stream) == data
-
-
-def test_a_header_may_be_long(server, lab, http):
-    server.script(http.reply(body=TRANSLATED, X_Policy="a" * 20_000))
-    assert translate(lab) == "Hello"
-
-
-def test_headers_that_come_twice_are_joined(server, lab, http):
-    twice = http.reply(X_Note="a").replace(b"X-Note: a", b"X-Note: a\r\nx-note: b")
-    server.script(twice)
-    assert lab.request("GET", "/x").headers["x-note"] == "a, b"
-
-
-def test_nothing_is_sent_again_by_the_library(server, lab, http):
-    for method in ("GET", "POST"):
-        server.script(http.reply(), http.CLOSE)
-        lab.request(method, "/x")
-        with pytest.raises(APIConnectionError):
-            lab.request(method, "/x")
-        assert len(server.requests) == 2
 
 
 def test_a_recording_that_shrinks_while_it_is_sent(server, lab, http, wav, tmp_path):
@@ -189,29 +151,6 @@ def test_a_connection_closed_behind_a_blocked_loop(server, http, wire):
             return texts
 
     assert asyncio.run(main()) == ["Hello"] * 3
-
-
-def test_an_answer_that_comes_before_all_is_sent(server, http, wire, wav):
-    """As of a service that refuses a body for its length."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def refuse():
-        with listener.accept()[0] as connection:
-            connection.recv(1000)
-            connection.sendall(http.reply(413, {"error": "too large"}))
-            connection.shutdown(socket.SHUT_WR)
-            while connection.recv(1 << 20):
-                pass
-
-    thread = threading.Thread(target=refuse)
-    thread.start()
-    with (
-        Client(f"http://127.0.0.1:{listener.getsockname()[1]}", transport=wire, max_retries=0) as lab,
-        pytest.raises(APIError, match="too large"),
-    ):
-        lab.transcribe(wav[:44] + bytes(20_000_000))
-    thread.join(10)
-    listener.close()
 
 
 @pytest.fixture
