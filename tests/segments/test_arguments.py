@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -38,10 +40,7 @@ def functions(folder):
         "keys": (segments.keys, ONE),
         "merge": (segments.merge, {**ONE, "gap": 0.0, "by": ()}),
         "overlap_join": (segments.overlap_join, TWO),
-        "read": (
-            lambda **options: segments.read(path, **options),
-            {"format": None, "unit": None, "file": None},
-        ),
+        "read": (partial(segments.read, path), {"format": None, "unit": None, "file": None}),
         "resegment": (segments.resegment, {**ONE, "reference": TABLE}),
         "score": (
             segments.score,
@@ -51,7 +50,7 @@ def functions(folder):
         "split": (segments.split, {**ONE, "gap": 0.1, "by": ()}),
         "subtract": (segments.subtract, {**ONE, "other": TABLE}),
         "to_records": (segments.to_records, ONE),
-        "write": (lambda **options: segments.write(path=path, **options), {**ONE, "format": None}),
+        "write": (partial(segments.write, path=path), {**ONE, "format": None}),
         "concatenate": (concatenate, {"clips": [CLIP], "gap_s": 0.1}),
         "decode": (decode, {"data": CLIP.encode("wav")}),
     }

@@ -70,11 +70,18 @@ def test_gaps_and_coverage_share_the_extent():
 
 
 def test_an_extent_covers_all_recordings():
-    table = segments.frame([(0.0, 1.0)], file="a")
-    for change in (segments.gaps, segments.crop, segments.coverage):
+    table = segments.frame([(0.0, 1.0), (0.5, 2.0), (1.0, 2.000001)], file="a")
+    for change in (segments.gaps, segments.crop, segments.coverage, segments.check_extent):
         with pytest.raises(SegmentError, match="the extent lacks 1 recordings: 'a'"):
             change(table, {"b": 1.0})
     assert segments.coverage(table, {"a": 1.0, "b": 2.0})["file"].tolist() == ["a", "b"]
+    for extent in (float("nan"), -1.0, "1", True, {"a": None}):
+        with pytest.raises(SegmentError):
+            segments.gaps(table, extent)
+    segments.check_extent(table, {"a": 2.000001, "b": 1.0})
+    with pytest.raises(SegmentError, match=r"row 2 ends at 2.000001 s, but 'a' is only 2 s long") as caught:
+        segments.check_extent(table, 2.0)
+    assert caught.value.rows == (2,)
 
 
 def test_gaps_without_an_extent_lie_between_segments():
@@ -178,15 +185,14 @@ def test_shift():
     table = segments.frame([{"file": "a", "start": 1, "end": 2}, {"file": "b", "start": 0, "end": 1}])
     moved = segments.shift(table, 0.1)
     assert moved[["start", "end"]].to_numpy().tolist() == [[1.1, 2.1], [0.1, 1.1]]
-    moved = segments.shift(table, {"a": -1, "b": 2})
-    assert moved["start"].tolist() == [0.0, 2.0]
-    with pytest.raises(SegmentError, match=r"row 1 would start at -0.5 s"):
-        segments.shift(table, -0.5)
-    with pytest.raises(SegmentError, match="the shift of 'b' is None"):
-        segments.shift(table, {"a": 1})
-    for odd in ("x", np.nan, 1e12, {"a": 1, "b": None}):
-        with pytest.raises(SegmentError, match=r"the shift of '.' is .*; give its seconds"):
-            segments.shift(table, odd)
+    assert segments.shift(table, {"a": -1, "b": 2})["start"].tolist() == [0.0, 2.0]
+    odd = [
+        (shift, r"the shift of '.' is .*; give its seconds")
+        for shift in ("x", np.nan, 1e12, {"a": 1, "b": None})
+    ]
+    for shift, said in [(-0.5, "row 1 would start at -0.5 s"), ({"a": 1}, "the shift of 'b' is None"), *odd]:
+        with pytest.raises(SegmentError, match=said):
+            segments.shift(table, shift)
 
 
 def test_resegment():
@@ -203,24 +209,6 @@ def test_resegment():
     assert segments.resegment(words.iloc[:0], reference)["text"].tolist() == ["", "", ""]
     with pytest.raises(SegmentError, match="the reference has no segment of 1 recordings: 'a'"):
         segments.resegment(words, reference.assign(file="b"))
-
-
-def test_an_extent_that_is_none_is_refused():
-    for extent in (float("nan"), -1.0, "1", True, {"a.wav": None}):
-        with pytest.raises(SegmentError):
-            segments.gaps(segments.frame([(0.0, 1.0)], file="a.wav"), extent)
-
-
-def test_segments_past_the_end_are_found():
-    table = segments.frame([(0.0, 1.0), (0.5, 2.0), (1.0, 2.000001)], file="a.wav")
-    segments.check_extent(table, {"a.wav": 2.000001, "b.wav": 1.0})
-    with pytest.raises(
-        SegmentError, match=r"row 2 ends at 2.000001 s, but 'a.wav' is only 2 s long"
-    ) as caught:
-        segments.check_extent(table, 2.0)
-    assert caught.value.rows == (2,)
-    with pytest.raises(SegmentError, match="the extent lacks 1 recordings"):
-        segments.check_extent(table, {})
 
 
 # -- clips
@@ -407,10 +395,3 @@ def test_captions_have_the_times_of_their_words():
     assert made[["start", "end"]].to_numpy().tolist() == [[0.1, 1.5], [2.0, 3.5]]
     with pytest.raises(SegmentError, match="not those of the text of row 0"):
         segments.captions(table, words=timed.iloc[1:])
-
-
-def test_a_table_of_words_is_a_segment_frame():
-    words = pd.DataFrame({"word": ["one", "two"], "start": [0.0, 0.5], "end": [0.4, 0.9], "confidence": 0.9})
-    made = segments.frame(words)
-    assert made.columns.tolist() == ["file", "start", "end", "text", "confidence"]
-    assert made["text"].tolist() == ["one", "two"]

@@ -44,7 +44,7 @@ def test_pyannote_agrees(collar, overlap):
     core = pytest.importorskip("pyannote.core")
     metrics = pytest.importorskip("pyannote.metrics.diarization")
     talks = [
-        [side.assign(file=side["file"] + str(seed)) for side in make_talks(seed)] for seed in (*range(11), 15)
+        [side.assign(file=side["file"] + str(seed)) for side in make_talks(seed)] for seed in (*range(5), 15)
     ]
     reference, hypothesis = (segments.frame(pd.concat(side)) for side in zip(*talks, strict=True))
     lengths = {file: LENGTHS[file[0]] for file in reference["file"].unique()}
@@ -115,7 +115,7 @@ def test_moments_are_counted_under_the_best_of_all_assignments(overlap):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("collar", "overlap"), [(0.0, True), (0.1, False), (0.25, True)])
+@pytest.mark.parametrize(("collar", "overlap"), [(0.1, False), (0.25, True)])
 def test_names_and_order_do_not_matter_and_files_add_up(collar, overlap):
     reference, hypothesis = make_speech(3, "xyz"), make_speech(4, "123")
     options = {"collar": collar, "by_speaker": True, "overlap": overlap}

@@ -1,7 +1,6 @@
 """Files: round trips, what each format loses, and errors with the line."""
 
 import gzip
-import itertools
 import json
 import math
 import random
@@ -21,7 +20,7 @@ SUFFIXES = {"nemo": ".jsonl", "lhotse": ".jsonl", "textgrid": ".TextGrid"}
 KNOWN = segments.formats().set_index("format")
 PHRASES = [
     "", "one", "two  words", "三時に会議。", "a\tb", "two\nlines", "a\n\nb", " spaced ", "<b>&amp;</b> --> x", "1",
-    'say "yes", then \\N {go}', "é\u2028x", "<o> label", ";; comment", "Ａ　Ｃ",
+    'say "yes", then \\N {go}', 'two ""', '"', "é\u2028x", "<o> label", ";; comment", "Ａ　Ｃ",
 ]  # fmt: skip
 SPLINTERS = [b"", b"\n", b"\n\n", b" ", b"-", b"\x00", b"\xff", b"nan", b"<", b'"', b"1e999", b"\t"]
 
@@ -40,15 +39,12 @@ def make_frame(name, count):
     many = KNOWN.loc[name, "recordings"] == "many"
     texts = {"ctm": ["one", "三時に", "<b>", ";;x"], "rttm": [""]}.get(name, PHRASES)
     latest = 400_000_000_000 if name not in {"ass", "ssa"} else 30_000_000_000
-    starts = np.array(
-        [chance.choice([0, chance.randrange(10_000_000), chance.randrange(latest)]) for _ in range(count)]
-    )
+    places = [[0, chance.randrange(10_000_000), chance.randrange(latest)] for _ in range(count)]
+    starts = np.array([chance.choice(three) for three in places])
     if name in {"textgrid", "elan"}:  # what overlaps fits in no tier
         starts = starts % 5_000_000 + np.arange(count) * 20_000_000
-    lengths = [
-        chance.choice([0 if name != "elan" else 2_000, chance.randrange(2_000, 9_000_000)])
-        for _ in range(count)
-    ]
+    least = 2_000 if name == "elan" else 0
+    lengths = [chance.choice([least, chance.randrange(2_000, 9_000_000)]) for _ in range(count)]
     cells = {
         "file": ["a.wav", "b", "三.wav"] if many else ["talk"],
         "text": texts,
@@ -61,23 +57,18 @@ def make_frame(name, count):
     return segments.frame(pd.DataFrame(columns))
 
 
-def test_quotation_marks_come_back_from_a_textgrid(tmp_path):
-    said = ['say "yes"', '"', 'two ""']
-    table = segments.frame(
-        pd.DataFrame({"file": "talk", "start": [0.0, 1.0, 2.0], "end": [0.0, 1.0, 2.5], "text": said})
-    )
-    path = segments.write(table, tmp_path / "talk.TextGrid").path
-    assert segments.read(path)["text"].tolist() == said
-
-
 @pytest.mark.parametrize("name", KNOWN.index)
 def test_round_trip(name, tmp_path):
-    for count in (1, 2, 60):
+    for count in (0, 1, 2, 60):
         table = make_frame(name, count)
         path = tmp_path / f"talk{find_suffix(name)}"
         done = segments.write(table, path, name, captions=False)
         back = segments.read(path, name)
         assert (done.path, done.format, done.rows, len(back)) == (path, name, count, count)
+        silent = ("1 second of silence is written, since a TextGrid cannot be empty",)
+        if not count:
+            assert done.notes == (silent if name == "textgrid" else ())
+            continue
         if name in {"textgrid", "elan"}:
             order = ["start", "end", "speaker", "text"]
             back = back.assign(speaker=back.get("speaker", ""))
@@ -102,50 +93,15 @@ def test_round_trip(name, tmp_path):
                 if not (styled and set(other) & set("{}\\<>&")):
                     assert squeeze(one) == other
         gone = {"source", "speaker", "channel", "confidence", "text", "file"} - set(held)
-        said = {
-            column for column in gone if not table[column].isin([""]).all() and not table[column].isna().all()
-        }
+        said = {column for column in gone if not table[column].isin(["", math.nan]).all()}
         assert set(done.dropped) == said
 
 
-def test_no_segments(tmp_path):
-    for name in KNOWN.index:
-        path = tmp_path / f"none{find_suffix(name)}"
-        done = segments.write(segments.frame([]), path, name)
-        assert (done.rows, len(segments.read(path, name))) == (0, 0), name
-        silent = ("1 second of silence is written, since a TextGrid cannot be empty",)
-        assert done.notes == (silent if name == "textgrid" else ()), name
-
-
 NASTY = [
-    *(
-        "one\rtwo",
-        "one\r\ntwo",
-        " lead",
-        "trail ",
-        "a  b",
-        "a\tb",
-        "a\nb",
-        "a\n\nb",
-        "{\\i1}x",
-        "a\\Nb",
-        "a & b",
-    ),
-    *(
-        "<b>x</b>",
-        "&amp;",
-        'say "x"',
-        "a --> b",
-        "NOTE x",
-        "WEBVTT",
-        "\u200bx",
-        "é\u2028x",
-        "😀",
-        "\\",
-        "a,b;c",
-    ),
+    "one\rtwo", "one\r\ntwo", " lead", "trail ", "a  b", "a\tb", "a\nb", "a\n\nb", "{\\i1}x", "a\\Nb", "a & b",
+    "<b>x</b>", "&amp;", 'say "x"', "a --> b", "NOTE x", "WEBVTT", "\u200bx", "é\u2028x", "😀", "\\", "a,b;c",
     *(f"a{control}b" for control in "\x00\x07\x0b\x0c\x1b\x1c\x7f\x85\ufffe\uffff"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -153,20 +109,23 @@ NASTY = [
 def test_no_text_or_name_is_changed_in_silence(name, tmp_path):
     path = tmp_path / f"talk{find_suffix(name)}"
     held = {"text", *KNOWN.loc[name, "columns"].split()} & {"text", "speaker"}
-    for column, nasty in [(column, nasty) for column in sorted(held) for nasty in NASTY]:
-        row = {"file": "talk", "start": 1.0, "end": 2.0, "text": "x", "speaker": "ann", column: nasty}
-        try:
-            done = segments.write(segments.frame([row]), path, name)
-        except SegmentFileError as error:
-            assert error.rows == (0,)
-            assert error.column == column
-            continue
-        back = segments.read(path, name)
-        if not done.notes:
-            assert back[column].tolist() == [nasty]
-        else:
-            assert len(back) == 1
-            assert sum(note.startswith("1 ") for note in done.notes) >= 1
+    for column in sorted(held):
+        fixed = {"file": "talk", "text": "x", "speaker": "ann"}
+        rows = [
+            {**fixed, "start": 2.0 * at, "end": 2.0 * at + 1, column: one} for at, one in enumerate(NASTY)
+        ]
+        done = None
+        while done is None:
+            try:
+                done = segments.write(segments.frame(rows), path, name)
+            except SegmentFileError as error:  # one that is refused
+                assert error.column == column
+                (row,) = error.rows
+                del rows[row]
+        assert rows
+        back = segments.read(path, name).sort_values("start")[column].tolist()
+        changed = sum(one != row[column] for one, row in zip(back, rows, strict=True))
+        assert changed <= sum(int(note.split()[0]) for note in done.notes)
 
 
 def test_write_refuses_control_characters(tmp_path):
@@ -200,11 +159,7 @@ def test_points_and_segments_of_one_speaker(tmp_path):
     table = segments.frame(rows, file="talk")
     segments.write(table, tmp_path / "talk.TextGrid")
     text = (tmp_path / "talk.TextGrid").read_text("utf-8")
-    assert ('"TextTier"' in text, 'name = "ann (points)"' in text, 'name = "bob"' in text) == (
-        True,
-        True,
-        True,
-    )
+    assert all(part in text for part in ('"TextTier"', 'name = "ann (points)"', 'name = "bob"'))
     assert segments.equal(segments.read(tmp_path / "talk.TextGrid")[list(table)], table)
 
 
@@ -218,7 +173,7 @@ def test_tiers_of_one_name_are_told_apart(tmp_path):
 
 @pytest.mark.slow
 def test_pieces_make_the_file_that_the_whole_makes(tmp_path):
-    for name, packed in itertools.product(KNOWN.index, ["", ".gz"]):
+    for name, packed in [*((name, "") for name in KNOWN.index), ("csv", ".gz"), ("vtt", ".gz")]:
         many = KNOWN["recordings"][name] == "many"
         said = {"rttm": "", "ctm": "a"}.get(name)
         rows = [
@@ -229,7 +184,7 @@ def test_pieces_make_the_file_that_the_whole_makes(tmp_path):
         table = segments.frame(rows)
         whole, parts = (tmp_path / f"{part}{find_suffix(name)}{packed}" for part in ("whole", "parts"))
         one = segments.write(table, whole, name)
-        other = segments.write((table.iloc[at : at + 2] for at in range(0, 9, 2)), parts, name)
+        other = segments.write((table.iloc[max(0, at) : at + 2] for at in range(-2, 10, 2)), parts, name)
         assert (one.rows, one.dropped, one.notes) == (other.rows, other.dropped, other.notes), name
         assert segments.read(whole, name, file="f").equals(segments.read(parts, name, file="f")), name
         if name not in {"parquet", "elan"}:  # groups of rows; a date
@@ -244,8 +199,8 @@ def test_pieces_that_differ_are_refused_and_nothing_is_written(name, tmp_path):
     with pytest.raises(SegmentError, match="'end'"):
         segments.write(iter([table, table.drop(columns="end")]), tmp_path / f"t.{name}")
     assert not list(tmp_path.iterdir())
-    assert segments.write(iter([]), tmp_path / f"t.{name}").rows == 0
-    assert len(segments.read(tmp_path / f"t.{name}")) == 0
+    for empty in (tmp_path / f"t.{name}", tmp_path / "t.json"):
+        assert segments.write(iter([]), empty).rows == len(segments.read(empty)) == 0
 
 
 SAID = "It was not so much the loss of the cotton itself, but the fantasy, the hopes, the dreams built around it."
@@ -319,6 +274,7 @@ a &lt;b&gt; <i>c</i>
 """
 SPEAKER = "SPEAKER a 1 1.5 1.5 <NA> <NA> ann <NA> <NA>\n"
 SRT = "1\n00:00:01,500 --> 00:00:03,000\nHello\nthere\n\n"
+CUE = "\n00:01.500 --> 00:03.000\nsaid\n\n"
 
 
 def test_what_others_write_is_read(tmp_path):
@@ -327,6 +283,7 @@ def test_what_others_write_is_read(tmp_path):
         ("x.srt", "00:01.5 --> 00:00:03.000 X1:5\nHello", [[1.5, 3.0, "Hello"]]),
         ("x.srt", SRT + "\n\n2\n100:00:00,000 --> 100:00:01,000\n", [[1.5, 3, "Hello\nthere"], [36e4, 360001, ""]]),
         ("x.vtt", VTT, [[1.5, 3.0, "a <b> c"]]),
+        ("x.vtt", f"WEBVTT\n\nNOTEBOOK{CUE}NOTE{CUE}NOTE\nnothing\n\nSTYLE\n::cue {{}}\n", [[1.5, 3.0, "said"]] * 2),
         ("x.txt", "1.5\t3.0\thello\n\\\t100.0\t200.0\n4\t4\n", [[1.5, 3.0, "hello"], [4.0, 4.0, ""]]),
         ("x.jsonl", '{"audio_filepath": "a", "duration": 1.5, "lang": "en"}\n\n', [[0.0, 1.5, ""]]),
         ("x.ctm", ";; no\na 1 1.5 1.5 so\na A 3 1 there 0.5 lex ann\n", [[1.5, 3.0, "so"], [3.0, 4.0, "there"]]),
@@ -337,13 +294,6 @@ def test_what_others_write_is_read(tmp_path):
         path = tmp_path / name
         path.write_text(content, encoding="utf-8", newline="")
         assert segments.read(path)[["start", "end", "text"]].values.tolist() == rows
-
-
-def test_cues_whose_names_look_like_comments(tmp_path):
-    path = tmp_path / "x.vtt"
-    cue = "\n00:01.000 --> 00:02.000\nsaid\n\n"
-    path.write_text(f"WEBVTT\n\nNOTEBOOK{cue}NOTE{cue}NOTE\nnothing\n\nSTYLE\n::cue {{}}\n")
-    assert segments.read(path)["text"].tolist() == ["said", "said"]
 
 
 @pytest.mark.slow
@@ -382,6 +332,7 @@ def test_voices_of_a_cue(tmp_path):
 def test_malformed_files_name_the_line(tmp_path):
     for name, content, line, text in [
         ("x.srt", "00:00:05,000 -> 00:00:06,000\nx\n", 1, "not a timing"),
+        ("x.srt", "1\n00:00:01,000 -> 00:00:02,000\na\n\nrest\n", 2, "not a timing"),
         ("x.vtt", "00:01.000 --> 00:02.000\nx\n", 1, "begins with WEBVTT"),
         ("x.vtt", "WEBVTT\n\n00:01.000 --> 2\nx\n", 3, "not a timing"),
         ("x.rttm", "SPEAKER a 1 -1 1 <NA> <NA> ann <NA> <NA>\n", 1, "start is '-1'"),
@@ -436,6 +387,7 @@ def test_a_malformed_line_costs_itself(tmp_path):
         ("x.csv", 'start,end,text\n1,2,a\n2,3,"b" c\n3,4,"x, y"\n', ["a", "x, y"], "line 3: this is not valid CSV"),
         ("x.csv", "start,end,text,confidence\n1,2,a,1.5\n2,3,b,0.5\n", ["b"], "line 2: the confidence"),
         ("x.tsv", "start\tend\ttext\n0.5\t1\ta\n1\n2\t3\tb\n", ["a", "b"], "line 3: the line has 1 cells"),
+        ("x.tsv", 'start\tend\ttext\n0.5\t1\t"Hello\n1\t2\n2\t3\tx"\n', ['"Hello', 'x"'], "line 3: .* 2 cells"),
     ]:  # fmt: skip
         path = tmp_path / name
         path.write_text(content, encoding="utf-8")
@@ -450,21 +402,13 @@ def test_touching_annotations_of_elan_share_their_time(tmp_path):
     segments.write(segments.frame(rows, file="x"), path)
     text = path.read_text("utf-8")
     slots = re.findall(r'TIME_SLOT_ID="(ts\d+)" TIME_VALUE="(\d+)"', text)
-    joined = {
-        value: slot for slot, value in slots
-    }  # one slot for the end of a word and the start of the next
+    joined = {value: slot for slot, value in slots}  # one for the end of a word and the start of the next
     for slot, value in slots:
-        text = text.replace(f'REF1="{slot}"', f'REF1="{joined[value]}"').replace(
-            f'REF2="{slot}"', f'REF2="{joined[value]}"'
-        )
+        text = re.sub(f'(REF[12])="{slot}"', rf'\1="{joined[value]}"', text)
     path.write_text(re.sub(r' TIME_VALUE="(2000|3000)"', "", text).replace('"4000"', '"3400"'), "utf-8")
     back = segments.read(path)
-    assert back[["start", "end", "text"]].values.tolist() == [
-        [1.0, 1.8, "1"],
-        [1.8, 2.6, "2"],
-        [2.6, 3.4, "3"],
-        [3.4, 5.0, "4"],
-    ]
+    assert back["start"].tolist() == [1.0, 1.8, 2.6, 3.4]
+    assert (back["end"].tolist(), back["text"].tolist()) == ([1.8, 2.6, 3.4, 5.0], [*"1234"])
 
 
 def test_malformed_files_without_lines(tmp_path):
@@ -534,21 +478,15 @@ def test_what_was_changed_is_said(tmp_path):
 def test_other_libraries_read_what_is_written(tmp_path):
     meeteval_io = pytest.importorskip("meeteval.io", reason=MEETEVAL)
     pysubs2 = pytest.importorskip("pysubs2")
-    table = segments.frame(
-        [
-            {"file": "a", "start": 0.25, "end": 1.5, "text": "one", "speaker": "ann", "channel": "1"},
-            {"file": "a", "start": 1.123456, "end": 2.0, "text": "two", "speaker": "bob", "channel": "1"},
-        ]
-    )
+    rows = pd.DataFrame({"start": [0.25, 1.123456], "end": [1.5, 2.0], "text": ["one", "two"]})
+    table = segments.frame(rows.assign(speaker=["ann", "bob"], channel="1"), file="a")
     for name, kind in (("rttm", meeteval_io.RTTM), ("stm", meeteval_io.STM), ("ctm", meeteval_io.CTM)):
         path = tmp_path / f"x.{name}"
         segments.write(table, path)
         lines = kind.load(path).lines
-        times = [
-            [float(line.begin_time), float(getattr(line, "end_time", 0) or line.begin_time + line.duration)]
-            for line in lines
-        ]
-        assert np.allclose(times, table[["start", "end"]], atol=1e-9)
+        ends = [float(getattr(line, "end_time", 0) or line.begin_time + line.duration) for line in lines]
+        assert np.allclose([float(line.begin_time) for line in lines], table["start"], atol=1e-9)
+        assert np.allclose(ends, table["end"], atol=1e-9)
     for name in ("srt", "vtt"):
         path = tmp_path / f"x.{name}"
         segments.write(table, path)
@@ -572,15 +510,11 @@ def test_pyannote_and_back():
     assert not len(segments.from_pyannote(segments.to_pyannote(table[:0])))
 
 
-def test_pyannote_timelines():
+def test_pyannote_timelines_and_refusals():
     core = pytest.importorskip("pyannote.core")
     line = core.Timeline([core.Segment(1, 2)], uri="x")
     assert segments.from_pyannote(line).values.tolist() == [["x", 1.0, 2.0, ""]]
     assert segments.from_pyannote([line], file="y")["file"].tolist() == ["y"]
-
-
-def test_pyannote_refusals():
-    pytest.importorskip("pyannote.core")
     with pytest.raises(SegmentError, match="row 0 has no length"):
         segments.to_pyannote(segments.frame([(1.0, 1.0)]))
     for wrong in (5, "x", [5]):
@@ -636,29 +570,12 @@ def test_seglst_and_records():
     assert segments.equal(segments.from_seglst(made), table.drop(columns="confidence"))
     meeteval_io = pytest.importorskip("meeteval.io", reason=MEETEVAL)
     assert segments.equal(segments.from_seglst(meeteval_io.SegLST(made)), table.drop(columns="confidence"))
-    written = [
-        {**entry, "start_time": str(entry["start_time"]), "end_time": str(entry["end_time"])}
-        for entry in made
-    ]
+    written = [entry | {name: str(entry[name]) for name in ("start_time", "end_time")} for entry in made]
     assert segments.equal(segments.from_seglst(written), segments.from_seglst(made))
     with pytest.raises(SegmentError, match="start of row 0 is 'soon'; expected a number"):
         segments.from_seglst([{**made[0], "start_time": "soon"}])
     with pytest.raises(SegmentError, match="entry 1 has no key 'end_time'"):
         segments.from_seglst([made[0], {"session_id": "a", "start_time": 0}])
-
-
-@pytest.mark.parametrize("sizes", [[], [0], [1, 0, 3]])
-def test_seglst_piece_by_piece_is_the_whole(tmp_path, sizes):
-    rows = [(float(at), at + 0.5, f"one {at}") for at in range(sum(sizes))]
-    table = segments.frame(rows, file="a.wav")
-    edges = [sum(sizes[:number]) for number in range(len(sizes) + 1)]
-    parts = [table.iloc[start:end] for start, end in itertools.pairwise(edges)]
-    done = segments.write(iter(parts), tmp_path / "pieces.json")
-    segments.write(table, tmp_path / "whole.json")
-    assert done.rows == len(table)
-    assert (tmp_path / "pieces.json").read_text() == (tmp_path / "whole.json").read_text()
-    again = segments.read(tmp_path / "pieces.json")
-    assert segments.equal(again[list(table)], table)
 
 
 def test_a_file_that_cannot_be_written_is_an_error_of_segments(tmp_path):

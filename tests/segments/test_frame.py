@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 
 from speechlab import segments
+from speechlab.client import Transcript
+from speechlab.contract import ReplySegment
 from speechlab.errors import SegmentError
 
 
@@ -48,6 +50,9 @@ class Piece:
     start, end, text = 1.0, 2.0, "hello"
 
 
+HEARD = Transcript("hello", pieces=(ReplySegment(start=1.0, end=2.0, text="hello"),))
+
+
 @pytest.mark.parametrize(
     "rows",
     [
@@ -57,6 +62,9 @@ class Piece:
         [Piece()],
         (piece for piece in (Piece(),)),
         pd.DataFrame({"start": [1.0], "end": [2.0], "text": ["hello"]}),
+        pd.DataFrame({"word": ["hello"], "start": [1.0], "end": [2.0]}),
+        HEARD.segments,
+        HEARD.pieces,
     ],
 )
 def test_rows_of_every_kind(rows):
@@ -126,13 +134,3 @@ def test_times_are_equal_to_the_microsecond():
     # An end that lies before its start by the noise of arithmetic alone is no fault.
     assert len(segments.frame([(0.1 + 0.2, 0.3)])) == 1
     assert segments.keys(one).names == ["file", "start_us", "end_us"]
-
-
-def test_a_transcript_s_segments_become_a_frame():
-    from speechlab.client import Transcript
-    from speechlab.contract import ReplySegment
-
-    transcript = Transcript("one two", pieces=(ReplySegment(start=0.0, end=1.5, text="one two"),))
-    for data in (transcript.segments, transcript.pieces):
-        made = segments.frame(data, file="a.wav")
-        assert made.iloc[0].tolist() == ["a.wav", 0.0, 1.5, "one two"]

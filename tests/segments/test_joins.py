@@ -62,15 +62,6 @@ def test_overlap_join_finds_all_pairs_in_order(seed, monkeypatch):
     assert joined(a[:0], b) == joined(a, b[:0]) == joined(a[:0], b[:0]) == []
 
 
-def test_many_long_segments():
-    generator = np.random.default_rng(3)
-    starts = generator.uniform(0, 100, 150)
-    long = pd.DataFrame({"start": starts, "end": starts + generator.uniform(0, 100, 150)})
-    short = pd.DataFrame({"start": starts, "end": starts + 0.01})
-    for a, b in ((long, short), (short, long), (long, long)):
-        assert joined(a, b) == brute_force(a, b)
-
-
 def test_files_at_very_different_times():
     rows = [
         {"file": f"{number}", "start": number * 4.0e5 + 1, "end": number * 4.0e5 + 2}

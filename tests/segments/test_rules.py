@@ -7,21 +7,23 @@ import numpy as np
 import pytest
 
 from speechlab import segments
+from speechlab.audio import compute_merged_span_indices, widen_spans
 from speechlab.contract import RecognitionRequest
-from speechlab.engines._recognition.decoding import Span, merge_brief_spans, pad_spans
 from speechlab.errors import InvalidRequestError, SegmentError
 
 
 def by_the_recognizer(spans, duration, rules):
     """The steps as the recognizer takes them, for spans that are parted by the wanted gap already."""
-    widened = pad_spans(spans, rules["speech_pad_ms"] / 1000, duration)
-    merged = merge_brief_spans(widened, rules["min_segment_duration"])
-    if not merged:
-        return []
-    onset = next(span.start for span in spans if span.end > merged[0].start)
-    leading = max(0.0, rules["initial_segment_padding_ms"] / 1000 - (onset - merged[0].start))
-    margin = rules["segment_padding"] / 1000
-    return pad_spans(merged, margin, duration, leading=leading)
+    if not len(spans):
+        return spans
+    pad, margin = rules["speech_pad_ms"] / 1000, rules["segment_padding"] / 1000
+    starts, ends = widen_spans(*spans.T, pad, pad, duration)
+    first, last = compute_merged_span_indices(starts, ends, rules["min_segment_duration"])
+    starts, ends = starts[first], ends[last]
+    before = np.full(len(starts), margin)
+    onset = next(start for start, end in spans if end > starts[0])
+    before[0] = max(0.0, rules["initial_segment_padding_ms"] / 1000 - (onset - starts[0]))
+    return np.stack(widen_spans(starts, ends, before, margin, duration), axis=1)
 
 
 def make_speech(chance):
@@ -29,12 +31,10 @@ def make_speech(chance):
     files = {}
     for number in range(12):
         edges = sorted(chance.sample(range(20_001), 2 * chance.randrange(13)))
-        files[f"{number}.wav"] = [
-            Span(a / 1000, b / 1000) for a, b in zip(edges[::2], edges[1::2], strict=True)
-        ]
+        files[f"{number}.wav"] = np.reshape(edges, (-1, 2)) / 1000
     rests = chance.choices([0.0, 0.25, 10.0], k=len(files))
     return files, {
-        name: (spans[-1].end if spans else 0.0) + rest
+        name: (spans[-1, 1] if len(spans) else 0.0) + rest
         for (name, spans), rest in zip(files.items(), rests, strict=True)
     }
 
@@ -58,19 +58,20 @@ def test_from_speech_computes_as_the_recognizer(seed):
     chance = random.Random(seed)
     files, lengths = make_speech(chance)
     rules = {name: chance.choice(values) for name, values in RULES.items()}
-    rows = [{"file": name, "start": s.start, "end": s.end} for name, spans in files.items() for s in spans]
+    rows = [
+        {"file": name, "start": start, "end": end} for name, spans in files.items() for start, end in spans
+    ]
     made = segments.from_speech(segments.frame(rows), extent=lengths, **rules)
     for name, spans in files.items():
         parted = []
-        for span in spans:
-            if parted and round((span.start - parted[-1].end) * 1000) < rules["min_silence_gap"]:
-                parted[-1] = Span(parted[-1].start, span.end)
+        for start, end in spans:
+            if parted and round((start - parted[-1][1]) * 1000) < rules["min_silence_gap"]:
+                parted[-1][1] = end
             else:
-                parted.append(span)
-        wanted = by_the_recognizer(parted, lengths[name], rules)
-        times = np.array([(span.start, span.end) for span in wanted]).reshape(-1, 2)
+                parted.append([start, end])
+        wanted = by_the_recognizer(np.reshape(parted, (-1, 2)), lengths[name], rules)
         found = made[made["file"] == name][["start", "end"]].to_numpy()
-        assert found == pytest.approx(times, abs=1.1e-6), (name, rules)
+        assert found == pytest.approx(wanted, abs=1.1e-6), (name, rules)
     assert not len(segments.overlap_join(made, made).query("left != right"))
     assert (made["end"] >= made["start"]).all()
 
@@ -86,9 +87,9 @@ def test_defaults_are_the_contract_s():
 @pytest.mark.slow
 @pytest.mark.timeout(20)  # of half a second; it is a minute where each merge moves all that follows
 def test_merging_takes_time_as_there_are_segments():
-    count = 300_000
-    spans = [Span(at, at + 0.01) for at in range(count)]
-    assert merge_brief_spans(spans, 1e9) == [Span(0, count - 1 + 0.01)]
+    starts = np.arange(300_000.0)
+    first, last = compute_merged_span_indices(starts, starts + 0.01, 1e9)
+    assert (first.tolist(), last.tolist()) == ([0], [299_999])
 
 
 def test_texts_go_along_and_what_has_none_is_dropped():

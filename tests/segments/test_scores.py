@@ -136,8 +136,14 @@ def test_by_hand():
     assert edges.loc["start", "mean_abs_s"] == pytest.approx(0.2 / 3)
     assert edges.loc["end", "median_s"] == pytest.approx(0.1)
     assert result.frame()["collar_s"].tolist() == [0.0, 0.25]
+    assert repr(result) == (
+        "<SegmentScore detection error rate 0.1698, 0.0000 with a collar of 0.25 s: 0.30 s missed and 0.60 s false "
+        "alarms in 5.30 s of speech; F1 of starts 0.7500, of ends 0.7500>"
+    )
+    assert repr(result.detection).startswith("<DetectionScore error rate 0.1698: 0.30 s missed")
     page = result._repr_html_()
     assert "detection error rate" in page
+    assert "16.98%" in page
     assert "0.25 s" in page
     assert f">{result.starts.matched}<" in page  # a count has no decimals
 
@@ -172,14 +178,3 @@ def test_the_extent_decides_what_counts():
         segments.score(said, found, extent={"b": 3.0})
     with pytest.raises(SegmentError, match="collar=-1"):
         segments.score(said, found, collar=-1)
-
-
-def test_scores_show_their_rates():
-    said = segments.frame([(0.5, 2.0), (3.0, 5.0)], file="a")
-    result = segments.score(said, segments.frame([(0.4, 2.1), (3.0, 4.5)], file="a"), extent=6.0)
-    assert repr(result) == (
-        "<SegmentScore detection error rate 0.2000, 0.1000 with a collar of 0.25 s: 0.50 s missed and 0.20 s false "
-        "alarms in 3.50 s of speech; F1 of starts 1.0000, of ends 0.5000>"
-    )
-    assert repr(result.detection).startswith("<DetectionScore error rate 0.2000: 0.50 s missed")
-    assert "20.00%" in result._repr_html_()
