@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-import importlib
 import itertools
 import re
 import subprocess
@@ -90,14 +89,14 @@ def test_units_have_panels_and_groups_have_rows(drawn, summary):
     drawn_ends = [tuple(path.vertices[:, 0]) for path in lines.get_paths()]
     wanted = summary.query("unit == 'word'")[["error_rate_low", "error_rate_high"]].to_numpy(dtype=float)
     assert np.array(drawn_ends) == pytest.approx(wanted)
-
-
-def test_a_rate_without_an_interval_says_so(summary):
     few = summary.query("unit == 'word'").assign(error_rate_low=pd.NA, error_rate_high=pd.NA)
     few.loc[few.index[0], ["error_rate", "utterances_scored"]] = [pd.NA, 0]
-    notes = list(rows_of(plots.error_rates(few, by="voice").axes[0]).values())
-    assert notes[0] == "–, n = 0"
-    assert all(note.endswith("range unknown") for note in notes[1:])
+    first, *others = rows_of(plots.error_rates(few, by="voice").axes[0]).values()
+    assert first == "–, n = 0"
+    assert all(note.endswith("range unknown") for note in others)
+    table = pd.DataFrame({"voice": ["a", "b"], "unit": ["word", None], "utterances_scored": [3, 0]})
+    figure = plots.error_rates(table.assign(error_rate=[0.1, None]))
+    assert [list(rows_of(axes)) for axes in figure.axes] == [["a"], ["b"]]
 
 
 def test_several_rates_stand_in_one_row(drawn):
@@ -220,12 +219,6 @@ def test_confusions_are_a_matrix_of_counts(drawn):
     assert sum(map(int, found.values())) == 24
 
 
-def test_scores_of_translations(drawn):
-    (axes,) = drawn["translation"].axes
-    assert rows_of(axes) == {"日本語": "51.3, n = 3", "en": "no score"}
-    assert axes.get_xlabel() == "chrF"
-
-
 @pytest.mark.slow
 def test_figures_are_vectors_with_every_letter(drawn, recwarn):
     for figure in drawn.values():
@@ -235,15 +228,6 @@ def test_figures_are_vectors_with_every_letter(drawn, recwarn):
         assert len(out.getvalue()) > 5_000
         assert b"<image" not in out.getvalue() or figure is drawn["confusions"]
     assert [str(one.message) for one in recwarn] == []
-
-
-def test_series_differ_in_gray_or_in_shape(drawn):
-    for name in ("lines", "several"):
-        seen = {
-            (line.get_marker(), round(float(np.dot(to_rgb(line.get_color()), (0.3, 0.59, 0.11))), 1))
-            for line in drawn[name].axes[0].lines
-        }
-        assert len(seen) == 2
 
 
 def series(count, of):
@@ -300,7 +284,7 @@ def test_a_legend_of_wide_names_fits():
         assert figure.axes[0].get_window_extent().y1 <= box.y0
 
 
-def test_scales_make_nothing_large_that_is_not():
+def test_scales_make_nothing_large_that_is_not(drawn):
     pair = judge([{**RATE, "a": "one", "b": "two", "difference": -0.0001, "p": 1.0}])
     for difference, note in ((-0.0001, "0.0 points, p = 1.000"), (np.nan, "–, p = 1.000")):
         ends = dict.fromkeys(("difference", "low", "high"), difference)
@@ -311,6 +295,8 @@ def test_scales_make_nothing_large_that_is_not():
     assert np.ptp(plots.translation_scores(scored).axes[0].get_xlim()) >= 10
     assert plots.translation_scores(scored.assign(chrf=3.0)).axes[0].get_xlim() == (-0.5, 9.5)
     assert plots.translation_scores(scored.assign(chrf=np.nan)).axes[0].get_xlim() == (0, 100)
+    (axes,) = drawn["translation"].axes
+    assert (axes.get_xlabel(), rows_of(axes)) == ("chrF", {"日本語": "51.3, n = 3", "en": "no score"})
     assert np.ptp(plots.distributions(pd.DataFrame({"latency_s": [5.0]})).axes[0].get_xlim()) >= 1
 
 
@@ -328,6 +314,9 @@ def test_long_names_leave_room_for_what_is_drawn(summary, recwarn):
         boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
         assert all(figure.bbox.containsx(box.x0) and figure.bbox.containsx(box.x1) for box in boxes)
         assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
+    sides = [label.get_text().splitlines() for label in plots.differences(pairs).axes[0].get_yticklabels()]
+    (other,) = [other for one, other in sides if one.startswith("one two three")]  # each side has a line
+    assert other.startswith("against とても長い名前")
     assert not [str(warning.message) for warning in recwarn if "constrained_layout" in str(warning.message)]
 
 
@@ -364,14 +353,6 @@ def test_hostile_names_stand_in_the_figure_as_they_are(recwarn):
     assert [
         str(one.message) for one in recwarn if "layout" in str(one.message) or "Glyph 9" in str(one.message)
     ] == []
-
-
-def test_long_sides_of_a_difference_have_a_line_each():
-    row = {**RATE, "a": LONG[0], "b": LONG[1], "difference": 0.1, "low": 0.0, "high": 0.2, "p": 0.01}
-    (axes,) = plots.differences(judge([row])).axes
-    one, other = axes.get_yticklabels()[0].get_text().splitlines()
-    assert one.startswith("one two three")
-    assert other.startswith("against とても長い名前")
 
 
 @pytest.mark.slow
@@ -449,35 +430,20 @@ def test_of_many_listeners_those_far_from_others_have_rows():
     assert len(few.axes[0].get_yticklabels()) == 5
     with pytest.raises(InvalidRequestError, match="most is 3"):
         plots.listeners(many_listeners(3), most=3)
-
-
-def test_of_many_systems_the_first_are_drawn_and_told():
     name = "of a name that is much longer than any legend can be in a figure"
     figure = plots.listeners(many_listeners(5, [f"{number:02d} {name}" for number in range(30)]))
-    (legend,) = figure.legends
-    assert len(legend.get_texts()) == 12
-    assert all(len(text.get_text()) <= 60 for text in legend.get_texts())
+    texts = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert (len(texts), max(map(len, texts)) <= 60) == (12, True)
     assert figure.axes[0].get_xlabel() == "mean opinion score, the first 12 of 30 systems"
-
-
-def test_what_stands_beside_listeners_says_when_it_is_cut():
     why = "hidden reference below 90 in 20% of the items (BS.1534-3)"
-    rated = RATED.assign(score=[4, 5], excluded=["", why])
-    rated.loc[0, "listener"] = "x" * 200
-    (axes,) = plots.listeners(rated).axes
-    assert rows_of(axes) == {"x" * 23 + "…": "", "bob": "excluded: hidden reference below…"}
+    rated = RATED.assign(score=[4, 5], excluded=["", why], listener=["x" * 200, "bob"])
+    assert rows_of(plots.listeners(rated).axes[0]) == {
+        "x" * 23 + "…": "",
+        "bob": "excluded: hidden reference below…",
+    }
 
 
-def test_a_group_without_a_unit_has_a_row():
-    table = pd.DataFrame({"voice": ["a", "b"], "unit": ["word", None], "utterances_scored": [3, 0]})
-    figure = plots.error_rates(table.assign(error_rate=[0.1, None]))
-    assert [list(rows_of(axes)) for axes in figure.axes] == [["a"], ["b"]]
-
-
-def test_examples_run():
-    for module in ("_rates", "_distributions"):
-        examples = importlib.import_module(f"speechlab.plots.{module}")
-        assert doctest.testmod(examples, optionflags=doctest.NORMALIZE_WHITESPACE).failed == 0
+def test_the_examples_of_the_guide_run():
     guide = Path(__file__).parents[2] / "docs" / "plots.md"
     result = doctest.testfile(str(guide), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert (result.attempted > 4, result.failed) == (True, 0)
@@ -496,16 +462,9 @@ def test_a_reliability_diagram_has_a_bar_for_each_bin():
 
 
 def test_a_figure_for_a_phone_has_letters_of_one_size():
-    rows = pd.DataFrame(
-        {
-            "voice": ["a voice with a name of many words", "b"],
-            "unit": "word",
-            "utterances_scored": [30, 30],
-            "error_rate": [0.1, 0.2],
-            "error_rate_low": [0.05, 0.1],
-            "error_rate_high": [0.2, 0.3],
-        }
-    )
+    rates = {"error_rate": [0.1, 0.2], "error_rate_low": [0.05, 0.1], "error_rate_high": [0.2, 0.3]}
+    rows = pd.DataFrame({"voice": ["a voice with a name of many words", "b"], **rates})
+    rows = rows.assign(unit="word", utterances_scored=30)
     figure = plots.error_rates(rows, "voice")
     wide, phone = figure.to_svg(), figure.to_phone_svg()
     widths = [float(re.search(rb'width="([\d.]+)pt"', one)[1]) for one in (wide, phone)]

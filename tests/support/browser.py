@@ -79,6 +79,12 @@ def told(page, widget):
     return widget
 
 
+def press(page, *keys):
+    """Press keys, one after the other."""
+    for key in keys:
+        page.keyboard.press(key)
+
+
 def violations(page, selector="html", *, every_rule=False):
     """The rules of axe that a part of a page breaks, each with the first element that does.
 

@@ -1,5 +1,11 @@
 """Samples that tests of several rooms send."""
 
+from __future__ import annotations
+
+import numpy as np
+
+from speechlab.audio import AudioClip
+
 KEY = "sl:canary-7f3a91c2e5d84b60"
 VOICE = {
     "id": "0f8fad5b-d9cb-469f-a165-70867728950e",
@@ -25,3 +31,9 @@ SAID = [
     "the train to the north was late again",
 ]
 """Ten English sentences, for voices whose faults a test makes."""
+
+
+def tone(seconds=0.5, hz=300, rate=16_000):
+    """A clip of a tone."""
+    phases = 2 * np.pi * hz * np.arange(round(seconds * rate)) / rate
+    return AudioClip((0.4 * np.sin(phases)).astype("f4"), rate)
