@@ -76,7 +76,6 @@ LONGEST = (
     "client/transport/test_endings.py",
     "evaluate/test_columns.py",
     "batch/test_long.py",
-    "cli/test_study_output.py",
     "client/test_embedded.py",
     "cli/test_terminal.py",
     "metrics/rates/test_compare.py",

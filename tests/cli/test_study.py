@@ -1,75 +1,137 @@
-"""``speechlab study`` as a CI job runs it: real engines, a report, and another one to compare with."""
+"""``speechlab study``: its options, what it prints, and the status that it ends with."""
 
 from __future__ import annotations
 
+import inspect
+import json
 import os
-import re
 import shutil
-from pathlib import Path
+from dataclasses import replace
 
 import pandas as pd
 import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
 
 from speechlab import datasets, evaluate
-from support.forked import speechlab
+from speechlab.cli import app
+from speechlab.errors import InvalidRequestError
+from speechlab.metrics import score
+from support.clients import KEY
+from support.forked import script, speechlab
 from support.openai_server import KEY as OPENAI_KEY
 from support.openai_server import openai_server
+from support.studies import serving
 
-pytestmark = pytest.mark.engines
+SAID = ["Good morning to all.", "The letter came."]
+STUDIES = ("recognition", "round-trip", "voices", "translation")
+DRIVER = """
+import contextlib, io, json, sys
+sys.modules["speechmos"] = None  # as where DNSMOS is not installed, which takes a second for each clip
+from speechlab.cli import main
+found = []
+for arguments in json.loads(sys.argv[1]):
+    out, wrong = io.StringIO(), io.StringIO()
+    sys.argv = ["speechlab", "study", *arguments]
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(wrong):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    found.append([code, out.getvalue(), wrong.getvalue()])
+print(json.dumps(found))
+"""
 
 
 @pytest.fixture(scope="module")
-def run(live_service, tmp_path_factory):
+def served():
+    with serving(("low", "high", "heart")) as staged:
+        staged.ears.hears = lambda duration_s: "good morning to all"
+        yield staged
+
+
+@pytest.fixture(scope="module")
+def study(served, tmp_path_factory):
+    """Run commands one after the other in one process, and return status, output and errors of each."""
     root = tmp_path_factory.mktemp("study")
     where = {
-        "SPEECHLAB_BASE_URL": live_service.base_url,
-        "SPEECHLAB_API_KEY": live_service.api_key,
+        "SPEECHLAB_BASE_URL": served.base_url,
+        "SPEECHLAB_API_KEY": KEY,
+        "SPEECHLAB_API_KEY_THEIRS": KEY,
+        "SPEECHLAB_API_KEY_OTHERS": OPENAI_KEY,
+        "SPEECHLAB_API_KEY_THE_STRANGERS": "a-key-that-nobody-knows",
         "SPEECHLAB_STORE": str(root / "store"),
-        "COLUMNS": "120",
     }
 
-    def study(*arguments, **variables):
-        env = {**os.environ, **where, **variables}
-        return speechlab("study", *arguments, env=env, cwd=root, timeout=240)
+    def run(*commands):
+        given = json.dumps([list(map(str, command)) for command in commands])
+        done = script(DRIVER, given, env={**os.environ, **where, "COLUMNS": "80"}, cwd=root)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
-    study.root = root
-    study.base_url = live_service.base_url
-    return study
+    texts = pd.DataFrame({"text": SAID, "language": "en"})
+    (root / "mine").mkdir()
+    paths = [
+        str(served.lab.synthesize(text, voice="low").save(root / "mine" / f"{number}.wav"))
+        for number, text in enumerate(SAID)
+    ]
+    for number, text in enumerate(SAID):
+        (root / "mine" / f"{number}.txt").write_text(text, "utf-8")
+    tables = {
+        "texts": texts,
+        "clips": texts.assign(audio=paths),
+        "clip": texts.head(1).assign(audio=paths[:1]),
+        "both": texts.assign(source_lang="en", target_lang="ja", reference="x"),
+        "own": texts.rename(columns={"text": "satz", "language": "sprache"}),
+        "made": texts.assign(text=SAID[0], wav=paths, who=["anna", "bert"]),
+        "few": pd.DataFrame({"text": ["会議室。"], "source_lang": "ja", "target_lang": "en"}),
+        "terms": pd.DataFrame({"term": ["会議室"] * 2, "target": ["meeting room", "conference room"]}),
+        "bad": pd.DataFrame({"a": [], "b": []}),
+        "numbers": pd.DataFrame({"satz": ["12", "34"], "sprache": "en"}),
+        "empty": pd.DataFrame({"text": ["Good morning.", " "], "language": "en"}),
+    }
+    for name, table in tables.items():
+        table.to_csv(root / f"{name}.csv", index=False)
+    run.root, run.sides = root, ("--service", "ours=", "--service", f"theirs={served.base_url}")
+    return run
 
 
-def test_a_study_of_recordings_and_what_changed_since(run):
+@pytest.fixture(scope="module")
+def run_on_engines(live_service, tmp_path_factory):
+    root = tmp_path_factory.mktemp("engines")
+    where = {"SPEECHLAB_BASE_URL": live_service.base_url, "SPEECHLAB_API_KEY": live_service.api_key}
+    where |= {"SPEECHLAB_STORE": str(root / "store"), "COLUMNS": "120"}
+
+    def run(*arguments):
+        return speechlab("study", *arguments, env={**os.environ, **where}, cwd=root, timeout=240)
+
     clips = datasets.zh_speech().head(2)[["audio", "text", "language"]]
-    clips.to_csv(run.root / "clips.csv", index=False)
-    first = run("recognition", "clips.csv", "--out", "first")
+    clips.to_csv(root / "clips.csv", index=False)
+    run.root = root
+    return run
+
+
+@pytest.mark.engines
+def test_a_study_of_recordings_and_what_changed_since(run_on_engines):
+    first = run_on_engines("recognition", "clips.csv", "--out", "first")
     assert first.returncode == 0, first.stderr
     assert "report: first" in first.stdout
-    report = evaluate.Report.load(run.root / "first")
-    assert len(report.table) == 2
-    assert report.record["study"] == "recognition"
-    again = run("recognition", "clips.csv", "--out", "now.html", "--earlier", "first", "--fail-if", "worse")
+    report = evaluate.Report.load(run_on_engines.root / "first")
+    assert (len(report.table), report.record["study"]) == (2, "recognition")
+    ways = ("--out", "now.html", "--earlier", "first", "--fail-if", "worse")
+    again = run_on_engines("recognition", "clips.csv", *ways)
     assert again.returncode == 0, again.stderr
     assert "No difference shown: all recordings, zh" in again.stdout
-    assert (run.root / "now.html").stat().st_size > 10_000
+    assert (run_on_engines.root / "now.html").stat().st_size > 10_000
 
 
-def test_a_folder_of_recordings_needs_no_option(run):
-    (folder := run.root / "mine").mkdir()
-    for clip, text in datasets.zh_speech().head(2)[["audio", "text"]].itertuples(index=False):
-        shutil.copy(clip, folder)
-        (folder / Path(clip).with_suffix(".txt").name).write_text(text, "utf-8")
-    done = run("recognition", "mine")
-    assert done.returncode == 0, done.stderr
-    assert "language: zh, by the texts; --language says another one" in done.stdout
-    assert evaluate.Report.load(run.root / "mine-recognition").table["error_rate"].notna().all()
-
-
-def test_recordings_of_speech_in_noise_and_in_bands(run):
-    clips = datasets.zh_speech().head(1)[["audio", "text", "language"]]
-    clips.to_csv(run.root / "clip.csv", index=False)
+@pytest.mark.engines
+def test_recordings_of_speech_in_noise_and_in_bands(run_on_engines):
     conditions = ("--noise-db", 0, "--noise", "white", "--band", "300-3400", "--speechless", 1)
-    done = run("recognition", "clip.csv", "--out", "noisy", "--seed", 3, *conditions)
+    ways = ("--out", "noisy", "--seed", 3, "--sample", 1)
+    done = run_on_engines("recognition", "clips.csv", *ways, *conditions)
     assert done.returncode == 0, done.stderr
-    report = evaluate.Report.load(run.root / "noisy")
+    report = evaluate.Report.load(run_on_engines.root / "noisy")
     names = ["as recorded", "noise 0 dB", "300 to 3400 Hz"]
     assert report.table["condition"].drop_duplicates().tolist() == names
     assert report.table["status"].isin(["ok", "cached"]).all()
@@ -81,152 +143,222 @@ def test_recordings_of_speech_in_noise_and_in_bands(run):
     assert str(report.findings[-1]) in done.stdout
 
 
-def test_services_by_name_have_their_own_keys(run):
-    clips = datasets.zh_speech().head(1)[["audio", "text", "language"]]
-    clips.to_csv(run.root / "clip.csv", index=False)
-    sides = ("--service", "ours=", "--service", f"the others={run.base_url}")
-    setting = ("--setting", 'skipping={"vad": "on"}', "--hotword", "北京", "--hotword", "上海")
-    key = {"SPEECHLAB_API_KEY_THE_OTHERS": "a-key-that-nobody-knows"}
-    done = run("recognition", "clip.csv", "--out", "sides", *sides, *setting, **key)
-    assert done.returncode == 1, done.stderr
-    report = evaluate.Report.load(run.root / "sides")
-    assert report.systems == [
-        "ours, skipping",
-        "ours, hotwords",
-        "the others, skipping",
-        "the others, hotwords",
-    ]
-    assert report.table["status"].isin(["ok", "cached"]).tolist() == [True, True, False, False]
-    assert "the others, hotwords could not be asked" in done.stdout
-    settings = report.record["settings"]["systems"]
-    assert settings["ours, hotwords"]["hotwords"] == ["北京", "上海"]
-    assert "a-key-that-nobody-knows" not in done.stdout + done.stderr
-
-
-def test_options_of_recognition_that_make_no_sense(run):
-    pd.DataFrame({"audio": ["a.wav"], "text": ["a"], "language": "en"}).to_csv(
-        run.root / "a.csv", index=False
+@pytest.mark.slow
+def test_tables_fit_80_columns_and_break_no_word(study):
+    compared = ("--setting", "plain=", "--hotword", "letter", "--speed", 1)
+    outs = study(
+        ("recognition", "clips.csv", "--out", "r1"),
+        ("recognition", "clips.csv", "--out", "r2", *study.sides, *compared),
+        ("voices", "texts.csv", "--out", "v", *study.sides, "--speed", 1),
+        ("translation", "both.csv", "--out", "x", *study.sides, "--keyword", "tea", "--speed", 1),
+        ("compare", "r1", "r1"),
     )
-    for given, message in (
-        (("--band", "wide"), "as in --band 300-3400"),
-        (("--service", "a=", "--service", "a=http://b"), "given twice"),
-        (("--service", "a=", "--service", "b b=http://x"), "set SPEECHLAB_API_KEY_B_B"),
-        (("--setting", "a={"), "is no JSON"),
-        (("--setting", "hotwords={}", "--hotword", "x"), "give yours another name"),
-    ):
-        done = run("recognition", "a.csv", "--out", "x", *given)
-        assert (done.returncode, message in done.stderr.replace("\n", " ")) == (2, True), done.stderr
+    for code, out, wrong in outs:
+        assert code == 0, wrong
+        title = next(at for at, line in enumerate(out.splitlines()) if line in TITLES)
+        table = [line.rstrip() for line in out.splitlines()[title:] if not line.startswith("report:")]
+        told = [line for line in table if not line.endswith(".")]
+        assert max(map(len, told)) <= 80
+        words = {word.lower() for line in told for word in line.split()}
+        assert not {word for word in words if word.isalpha()} - KNOWN
+    alone = " ".join(outs[0][1].split())
+    assert "All rows: voice all recordings, English, 95% interval needs 19 more" in alone
+    assert "counted in words" in alone
+    assert "All rows: group all recordings, en, verdict no difference shown" in outs[-1][1].splitlines()
+    answer = evaluate.Report.load(study.root / "v").answer
+    assert " ".join(answer.split()) in " ".join(outs[2][1].split())
 
 
-def test_a_round_trip_of_a_sample(run):
-    texts = pd.DataFrame({"text": ["Good morning.", "Good night.", "  "], "language": "en"})
-    texts.to_json(run.root / "texts.jsonl", orient="records", lines=True)
-    done = run("round-trip", "texts.jsonl", "--out", "spoken", "--voice", "heart", "--sample", 3)
-    assert done.returncode == 1, done.stderr
-    assert "1 of 3 rows failed" in done.stderr
-    assert "hibari: heart" in done.stdout
-
-
-def test_which_voice_to_take(run):
-    said = ["Good morning.", "Good night.", "二人です。"]
-    texts = pd.DataFrame({"text": said, "language": ["en", "en", "ja"]})
-    texts.to_csv(run.root / "texts.tsv", index=False, sep="\t")
-    named = ("--voice", "heart", "--voice", "mei")
-    done = run("voices", "texts.tsv", "--out", "which", *named, "--speed", 1, "--dnsmos", 0)
-    assert done.returncode == 0, done.stderr
-    row = next(line for line in done.stdout.splitlines() if line.startswith("openjtalk:"))
-    assert not re.search(r"\d\.\d{3}", row)
-    report = evaluate.Report.load(run.root / "which")
-    assert report.study == "voices"
-    assert " ".join(report.answer.split()) in " ".join(done.stdout.split())
-
-
-def test_recordings_that_exist_in_place_of_voices(run):
-    clip = datasets.zh_speech().iloc[0]
-    rows = [
-        {"wav": clip["audio"], "text": clip["text"], "language": "zh", "who": who} for who in ("anna", "bert")
-    ]
-    pd.DataFrame(rows).to_csv(run.root / "made.csv", index=False)
-    given = ("made.csv", "--out", "made", "--audio-column", "wav", "--voice-column", "who")
-    done = run("round-trip", *given, "--service", "ears=")
-    assert done.returncode == 0, done.stderr
-    report = evaluate.Report.load(run.root / "made")
-    assert sorted(report.summary["voice_name"]) == ["anna", "bert"]
-    assert report.summary["ranking_rate"].notna().all()
-    for wrong, told in (
-        ((*given[:3], "--voice-column", "who"), "give --audio-column as well"),
-        ((*given, "--service", "a=", "--service", "b="), "takes one recognizer"),
-        ((*given[:5], "--voice-column", "no"), "no column 'no'"),
-    ):
-        refused = run("round-trip", *wrong)
-        assert refused.returncode == 2, refused.stderr
-        assert told in refused.stderr.replace("\n", " ")
-
-
-def test_voices_of_services_of_both_kinds_in_one_table(run, live_service):
-    pd.DataFrame({"text": ["Good morning."], "language": "en"}).to_csv(run.root / "one.csv", index=False)
-    with openai_server(live_service) as (_, address):
-        sides = ("--service", "ours=", "--service", f"theirs={address}")
-        spoken = ("--openai", 'theirs={"speech": "tts-1", "voices": ["alloy"]}')
-        named = ("--voice", "ours=heart", "--voice", "theirs=alloy")
-        key = {"SPEECHLAB_API_KEY_THEIRS": OPENAI_KEY}
-        timed = ("--speed", 1, "--dnsmos", 0)
-        which = run("voices", "one.csv", "--out", "both", *timed, *sides, *spoken, *named, **key)
-        assert which.returncode == 0, which.stderr
-        trip = run("round-trip", "one.csv", "--out", "trip", *sides, *spoken, *named, **key)
-        assert trip.returncode == 0, trip.stderr
-        wrong = run("voices", "one.csv", "--out", "x", *sides, *spoken, "--voice", "heart", **key)
-        assert wrong.returncode == 2
-        assert "--voice ours=heart" in wrong.stderr
-    report = evaluate.Report.load(run.root / "both")
-    assert set(report.summary["system"]) == {"ours", "theirs"}
-    assert report.summary["timed_calls"].tolist() == [1, 1]
-    assert report.table["engine"].drop_duplicates().tolist() == ["hibari", "tts-1"]
-    assert "tts-1: alloy of theirs" in which.stdout
-    assert OPENAI_KEY not in which.stdout + which.stderr
-    assert set(evaluate.Report.load(run.root / "trip").summary["system"]) == {"ours", "theirs"}
-
-
-def test_translations_by_settings_with_a_glossary(run):
-    pd.DataFrame({"text": ["会議室。"], "source_lang": "ja", "target_lang": "en"}).to_csv(
-        run.root / "few.csv", index=False
+TITLES = {"Recognition", "Which voice?", "Translation", "What changed"}
+KNOWN = set(
+    " ".join(
+        [
+            *TITLES,
+            "System Condition Voice Language Utterances Counted in Error rate interval Text First sound RTF Group",
+            "Its own Direction Texts chrF Length Copies Terms kept word Whole Step Lost Verdict Pairs Earlier Now",
+            "Difference all recordings ours theirs plain hotwords keywords as recorded noise dB low high heart en",
+            "text translated recognized spoken and again then worse better no difference shown of ja a p",
+            "rows English Japanese",
+            "characters clips sentences needs more with notation words readings on same back different",
+        ]
     )
-    (run.root / "terms.csv").write_text("term,target\n会議室,meeting room\n会議室,conference room\n", "utf-8")
-    done = run(
-        *("translation", "few.csv", "--out", "by-settings", "--glossary", "terms.csv"),
-        *("--keyword", "API", "--context", "A plan."),
+    .lower()
+    .split()
+)
+
+
+@pytest.mark.slow
+def test_services_settings_and_tables_of_every_kind(study, served):
+    setting = ("--setting", 'skipping={"vad": "on"}', "--hotword", "letter", "--hotword", "morning")
+    strangers = ("--service", "ours=", "--service", f"the strangers={served.base_url}")
+    with openai_server(served) as (_, address):
+        sides = ("--service", "ours=", "--service", f"others={address}")
+        spoken = ("--openai", 'others={"speech": "tts-1", "voices": ["alloy"]}')
+        named = (*sides, *spoken, "--voice", "ours=low", "--voice", "others=alloy")
+        outs = study(
+            ("recognition", "mine"),
+            ("recognition", "clip.csv", "--out", "sides", *strangers, *setting),
+            ("voices", "texts.csv", "--out", "kinds", "--speed", 1, "--dnsmos", 0, *named),
+            ("round-trip", "texts.csv", "--out", "trip", *named),
+            ("voices", "texts.csv", "--out", "o", *sides, *spoken, "--voice", "heart"),
+            ("round-trip", "made.csv", "--out", "made", *MADE, "--service", "ears="),
+            ("translation", "few.csv", "--out", "ways", *TERMS, "--keyword", "API", "--context", "A plan."),
+        )
+    assert [code for code, *_ in outs] == [0, 1, 0, 0, 2, 0, 0], outs
+    texts, sides, kinds, _, wrong, _, ways = (" ".join(f"{out} {wrong}".split()) for _, out, wrong in outs)
+    names = ("mine-recognition", "sides", "kinds", "trip", "made", "ways")
+    reports = {name: evaluate.Report.load(study.root / name) for name in names}
+    assert "language: en, by the texts; --language says another one" in texts
+    assert reports["mine-recognition"].table["error_rate"].notna().all()
+    systems = [f"{name}, {way}" for name in ("ours", "the strangers") for way in ("skipping", "hotwords")]
+    assert reports["sides"].systems == systems
+    assert reports["sides"].table["status"].isin(["ok", "cached"]).tolist() == [True, True, False, False]
+    assert "the strangers, hotwords could not be asked" in sides
+    settings = reports["sides"].record["settings"]["systems"]
+    assert settings["ours, hotwords"]["hotwords"] == ["letter", "morning"]
+    assert (
+        set(reports["kinds"].summary["system"])
+        == set(reports["trip"].summary["system"])
+        == {"ours", "others"}
     )
-    assert done.returncode == 0, done.stderr
-    report = evaluate.Report.load(run.root / "by-settings")
-    assert report.table["system"].tolist() == ["plain", "keywords", "context"]
-    assert report.table["terms_expected"].tolist() == [1, 1, 1]
-    told = " ".join(done.stdout.split())
-    assert "keywords instead of plain, ja → en: texts with terms, terms kept 100.0% to 100.0%" in told
-    (run.root / "bad.csv").write_text("a,b\n", "utf-8")
-    for wrong, words in (
-        (("--glossary", "bad.csv"), "no column 'term'"),
-        (
-            ("--service", "theirs=http://127.0.0.1:9/v1", "--openai", 'theirs={"model": "x"}'),
-            "there is no 'model'",
-        ),
-        (
-            ("--setting", 'keywords={"keywords": ["a"]}', "--keyword", "b"),
-            "another option makes a setting called",
-        ),
-    ):
-        told = run("translation", "few.csv", "--out", "x", *wrong)
-        assert told.returncode == 2, told.stderr
-        assert words in " ".join(told.stderr.split())
-    assert not (run.root / "x").exists()
+    assert reports["kinds"].summary["timed_calls"].tolist() == [1, 1]
+    assert set(reports["kinds"].table["engine"]) == {"tone", "tts-1"}
+    assert "tts-1: alloy of others" in kinds
+    assert "--voice ours=heart" in wrong
+    assert not {"a-key-that-nobody-knows", OPENAI_KEY} & {word for one in outs for word in str(one).split()}
+    assert sorted(reports["made"].summary["voice_name"]) == ["anna", "bert"]
+    assert reports["made"].summary["ranking_rate"].notna().all()
+    assert reports["ways"].table["system"].tolist() == ["plain", "keywords", "context"]
+    assert reports["ways"].table["terms_expected"].tolist() == [1, 1, 1]
+    assert "keywords instead of plain, ja → en: texts with terms, terms kept 0.0% to 0.0%" in ways
 
 
-def test_what_is_wrong_is_said_before_the_work(run):
-    pd.DataFrame({"text": ["a"], "language": "en"}).to_csv(run.root / "t.csv", index=False)
-    alone = run("round-trip", "t.csv", "--out", "x", "--fail-if", "worse")
-    assert (alone.returncode, "give --earlier REPORT" in alone.stderr) == (2, True)
-    for file, reason in (("gone/file", "there is no folder gone"), (".", "it is a folder")):
-        for option in ("--junit", "--markdown"):
-            refused = run("round-trip", "t.csv", "--out", "x", option, file)
-            assert refused.returncode == 2
-            assert f"error: {option}: {file} cannot be written: {reason}\n" in refused.stderr
-    assert not (run.root / "x").exists()
+MADE = ("--audio-column", "wav", "--voice-column", "who")
+TERMS = ("--glossary", "terms.csv")
+OWN = ("--column", "text=satz", "--column", "language=sprache")
+GATES = ("--fail-if", "worse", "--fail-if", "slower")
+WAYS = (*OWN[:2], "--source-lang", "en", "--target-lang", "ja", "--setting", "a=", "--setting", "b=")
+ENDS = {
+    ("compare", "bad", "good"): (0, ""),
+    ("compare", "bad", "good", *GATES): (4, "nothing can be said of speed"),
+    ("compare", "good", "bad", *GATES): (2, "nothing can be said of speed"),
+    ("compare", "good", "other", "--fail-if", "worse"): (2, "no row is in both reports"),
+    ("compare", "good", "nowhere"): (2, "holds no report"),
+    ("compare", "good", "broken"): (1, "cannot be read"),
+    ("round-trip", "empty.csv", "--voice", "low", "--out", "o"): (1, "1 of 2 rows failed"),
+    ("round-trip", "own.csv", "--voice", "low", "--out", "own", *OWN): (0, ""),
+    ("round-trip", "nowhere.csv", "--out", "o"): (2, "there is no file"),
+    ("round-trip", "language=ja/none.csv", "--out", "o"): (2, "there is no file language=ja/none.csv"),
+    ("round-trip", "texts.csv", "--voice", "nobody", "--out", "texts.csv"): (2, "names neither a page"),
+    ("round-trip", "texts.csv", "--voice", "nobody", "--out", "o"): (2, "fits no voice"),
+    ("round-trip", "texts.csv", "--out", "o", "--earlier", "good", *GATES): (2, "speed"),
+    ("round-trip", "texts.csv", "--out", "o", "--earlier", "nowhere"): (2, "holds no report"),
+    ("round-trip", "texts.csv", "--out", "o", "--fail-if", "worse"): (2, "give --earlier REPORT"),
+    ("round-trip", "texts.csv", "--out", "o", "--junit", "gone/file"): (2, "there is no folder gone"),
+    ("round-trip", "texts.csv", "--out", "o", "--markdown", "."): (2, ". cannot be written: it is a folder"),
+    ("round-trip", "texts.csv", "--out", "o", "--sample", 9): (2, "draw 2 or fewer, as in --sample 2"),
+    ("round-trip", "own.csv", "--out", "o"): (2, "as in --column text=satz"),
+    ("round-trip", "own.csv", "--voice", "nobody", "--out", "o", *OWN[:2]): (2, "language: en, by the texts"),
+    ("round-trip", "own.csv", "--out", "o", *OWN, "--column", "split=satz"): (
+        2,
+        "for 'text' and for 'split'",
+    ),
+    ("round-trip", "numbers.csv", "--out", "o", *OWN[:2]): (2, "--column language=NAME or --language CODE"),
+    ("round-trip", "made.csv", "--out", "o", *MADE[2:]): (2, "give --audio-column as well"),
+    ("round-trip", "made.csv", "--out", "o", *MADE, "--service", "a=", "--service", "b="): (
+        2,
+        "one recognizer",
+    ),
+    ("round-trip", "made.csv", "--out", "o", *MADE[:2], "--voice-column", "no"): (2, "no column 'no'"),
+    ("voices", "own.csv", "--out", "o", "--column", "audio=satz"): (2, "columns are text, language, split"),
+    ("recognition", "clips.csv", "--out", "o", "--noise-db", 200): (
+        2,
+        "error: --noise-db: noise_db is [200.0]",
+    ),
+    ("recognition", "clips.csv", "--out", "o", "--band", "wide"): (2, "as in --band 300-3400"),
+    ("recognition", "clips.csv", "--out", "o", "--service", "a=", "--service", "a=http://b"): (
+        2,
+        "given twice",
+    ),
+    ("recognition", "clips.csv", "--out", "o", "--service", "a=", "--service", "b b=http://x"): (
+        2,
+        "set SPEECHLAB_API_KEY_B_B",
+    ),
+    ("recognition", "clips.csv", "--out", "o", "--setting", "a={"): (2, "is no JSON"),
+    ("recognition", "clips.csv", "--out", "o", "--setting", "hotwords={}", "--hotword", "x"): (
+        2,
+        "give yours another name",
+    ),
+    ("translation", "own.csv", "--out", "o", *OWN[:2]): (2, "--column source_lang=NAME or --source-lang"),
+    ("translation", "own.csv", "--out", "ways", *WAYS): (0, "that takes references, or translations back."),
+    ("translation", "few.csv", "--out", "o", "--glossary", "bad.csv"): (2, "no column 'term'"),
+    ("translation", "few.csv", "--out", "o", "--service", "a=http://x", "--openai", 'a={"model": "x"}'): (
+        2,
+        "there is no 'model'",
+    ),
+    ("translation", "few.csv", "--out", "o", "--setting", 'keywords={"keywords": ["a"]}', "--keyword", "b"): (
+        2,
+        "another option makes a setting called",
+    ),
+}
+
+
+def scored(right):
+    """A report of 24 recordings, all of which were recognized rightly or wrongly."""
+    frame = pd.DataFrame({"text": [f"good morning number {row}" for row in range(24)], "language": "en"})
+    frame = frame.assign(
+        voice="v", voice_name="v", gender="", audio=None, duration_s=1.0, error=None, status="ok",
+        hypothesis=frame["text"] if right else "no",
+    )  # fmt: skip
+    return evaluate.Report.of_scores("Nightly", score(frame).assign(loop=False))
+
+
+@pytest.mark.slow
+def test_the_status_says_how_it_ended(study):
+    root = study.root
+    good, bad, other = scored(right=True), scored(right=False), scored(right=True)
+    other.table["text"] += " of another day"
+    for name, report in (("good", good), ("bad", bad), ("other", other)):
+        replace(report, drawings=()).save(root / name)
+    (root / "broken").mkdir()
+    (root / "broken" / "record.json").write_text("{")
+    for command, (code, out, wrong), (expected, words) in zip(ENDS, study(*ENDS), ENDS.values(), strict=True):
+        assert "UserWarning" not in wrong
+        told = " ".join([*out.split(), *wrong.split()])
+        assert (code, words in told) == (expected, True), (command, told)
+    assert evaluate.Report.load(root / "own").table["text"].tolist() == SAID
+    shutil.rmtree(root / "o")  # of the one that failed in part
+    assert evaluate.Report.load(root / "ways").systems == ["a", "b"]
+
+
+def find_study(name):
+    return getattr(evaluate, name.replace("-", "_"))
+
+
+def list_options(name):
+    studies = get_command(app).commands["study"]
+    studies.commands.pop(name, None)  # or it would not be built anew
+    return {parameter.name: parameter.opts for parameter in studies.get_command(None, name).params}
+
+
+def test_options_come_from_signatures_whatever_docstrings_say(monkeypatch):
+    for name in STUDIES:
+        options = list_options(name)
+        about = "A question.\n\nArgs:\n    speed: Column of speeds.\n"
+        monkeypatch.setattr(find_study(name), "__doc__", about)
+        assert list_options(name) == options
+        flags = {flag for names in options.values() for flag in names}
+        assert ("--margin" in flags, "--baseline" in flags) == (name != "round-trip", name in {*STUDIES[::3]})
+
+
+def test_each_column_of_a_study_has_an_option(tmp_path):
+    (tmp_path / "a.csv").write_text("a\n1\n", "utf-8")
+    for name in STUDIES:
+        given = ["study", name, str(tmp_path / "a.csv"), "--out", str(tmp_path / "o"), "--column", "none=a"]
+        with pytest.raises(InvalidRequestError, match="its columns are ") as refused:
+            CliRunner().invoke(app, given, catch_exceptions=False)
+        columns = set(str(refused.value).rpartition("its columns are ")[2].split(", "))
+        parameters = inspect.signature(find_study(name)).parameters.values()
+        of_recordings = {"audio", "voice"} if name in {"round-trip", "voices"} else set()
+        by_default = {one.name for one in parameters if one.default == one.name} - of_recordings
+        assert by_default <= columns, name

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from speechlab import batch
 from support import forked
 from support.clock import eventually
 from support.sockets import free_port
+from support.studies import serving
 
 pexpect = pytest.importorskip("pexpect", reason="terminals of this kind are those of Unix")
 
@@ -196,21 +198,29 @@ def test_a_full_disk_is_one_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err == "error: No space left on device\n"
 
 
-@pytest.mark.engines
-def test_interrupting_the_quickstart(tmp_path, live_service, monkeypatch):
+@pytest.mark.slow
+def test_interrupting_the_quickstart(tmp_path, monkeypatch):
     """It ends, keeps what was finished, and says so."""
-    place = {
-        "SPEECHLAB_BASE_URL": live_service.base_url,
-        "SPEECHLAB_API_KEY": live_service.api_key,
-        "SPEECHLAB_STORE": str(tmp_path / "store"),
-    }
-    run = Terminal("quickstart", "--out", tmp_path / "out", cwd=tmp_path, **place)
-    run.until(r" [1-9]\d*/\d\d")  # some of the calls for speech are done
-    run.type("\x03")
-    assert run.end() == 130
+    with serving(languages=("ja", "en")) as staged:
+        freed, speak = threading.Event(), staged.voice.synthesize
+
+        def speak_twice_and_wait(*given, **options):
+            if len(staged.voice.calls) >= 2:
+                freed.wait(60)
+            return speak(*given, **options)
+
+        staged.voice.synthesize = speak_twice_and_wait
+        store = {"SPEECHLAB_STORE": str(tmp_path / "store")}
+        place = {"SPEECHLAB_BASE_URL": staged.base_url, "SPEECHLAB_API_KEY": staged.api_key, **store}
+        run = Terminal("quickstart", "--out", tmp_path / "out", cwd=tmp_path, **place)
+        run.until(r" [1-9]\d*/\d\d")  # some of the calls for speech are done
+        run.type("\x03")
+        ended = run.end()
+        freed.set()
+    assert ended == 130
     assert "stopped; what was finished is kept" in run.shown
     assert "Traceback" not in run.shown
-    monkeypatch.setenv("SPEECHLAB_STORE", place["SPEECHLAB_STORE"])
+    monkeypatch.setenv("SPEECHLAB_STORE", store["SPEECHLAB_STORE"])
     kept = batch.runs()[["status", "ok"]].to_csv()
     assert re.search(r",interrupted,[1-9]", kept), kept
 
@@ -218,20 +228,16 @@ def test_interrupting_the_quickstart(tmp_path, live_service, monkeypatch):
 @pytest.mark.slow
 def test_interrupting_any_command_says_so(tmp_path):
     (tmp_path / "texts.csv").write_text("text,language\nGood morning.,en\n")
-    command = [SPEECHLAB, "study", "round-trip", "texts.csv", "--out", "out"]
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        place = {
-            "SPEECHLAB_BASE_URL": f"http://127.0.0.1:{silent.getsockname()[1]}",
-            "SPEECHLAB_API_KEY": "sl:any",
-        }
-        environment = {**os.environ, **place, "SPEECHLAB_STORE": str(tmp_path / "store")}
-        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        with subprocess.Popen(command, cwd=tmp_path, env=environment, **how) as process:
-            silent.settimeout(60)
-            asked, _ = silent.accept()
-            with asked:  # and nobody answers
-                process.send_signal(signal.SIGINT)
-                _, told = process.communicate(timeout=60)
+        place = {"SPEECHLAB_BASE_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
+        place |= {"SPEECHLAB_API_KEY": "sl:any", "SPEECHLAB_STORE": str(tmp_path / "store")}
+        command = ("study", "round-trip", "texts.csv", "--out", "out")
+        process = forked.Speechlab(*command, env={**os.environ, **place}, cwd=tmp_path)
+        silent.settimeout(60)
+        asked, _ = silent.accept()
+        with asked:  # and nobody answers
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert told.endswith("stopped; what was finished is kept, and the same command resumes from there\n")
     assert "Traceback" not in told

@@ -14,6 +14,8 @@ from support.clients import KEY
 from support.forked import speechlab
 from support.studies import serving
 
+pytestmark = pytest.mark.slow
+
 STUDY = 'study = "round-trip"\ninput = "set.csv"\nout = "watched"\nvoice = ["low"]\n'
 
 
@@ -27,7 +29,6 @@ def place(tmp_path):
     return tmp_path
 
 
-@pytest.mark.slow
 def test_each_run_asks_again_and_is_kept_beside_the_others(place):
     with serving() as staged:
         where = {**os.environ, "SPEECHLAB_BASE_URL": staged.base_url, "SPEECHLAB_API_KEY": KEY}
@@ -47,7 +48,6 @@ def test_each_run_asks_again_and_is_kept_beside_the_others(place):
     assert "is not the table of the first run any more" in done.stderr.replace("\n", " ")
 
 
-@pytest.mark.slow
 def test_a_change_ends_with_4_and_looking_asks_nobody(place):
     for night, report in enumerate(nights([0.05] * 3 + [0.5] * 2, count=20)):
         replace(report, drawings=()).save(place / "watched" / f"2026-11-{night + 10}")
@@ -56,7 +56,6 @@ def test_a_change_ends_with_4_and_looking_asks_nobody(place):
     assert "The error rate of other in German has been higher since about run 4. 5.8% before, " in done.stdout
 
 
-@pytest.mark.slow
 def test_what_is_wrong_in_the_file_is_told(place):
     for text, why in (
         ("study = [", "cannot be read"),
