@@ -14,6 +14,8 @@ from support.clients import KEY
 from support.forked import speechlab
 from support.studies import serving
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def staged():
@@ -34,7 +36,6 @@ def spoken(staged, tmp_path_factory):
     return report, folder
 
 
-@pytest.mark.slow
 def test_a_report_asks_the_same_again(staged, spoken):
     report, folder = spoken
     before = len(staged.voice.calls)
@@ -50,7 +51,6 @@ def test_a_report_asks_the_same_again(staged, spoken):
     )
 
 
-@pytest.mark.slow
 def test_recordings_and_outputs_that_exist_are_asked_again(staged, tmp_path):
     clip = staged.lab.synthesize("good morning", voice="low").save(tmp_path / "a.wav")
     rows = pd.DataFrame(
@@ -66,7 +66,6 @@ def test_recordings_and_outputs_that_exist_are_asked_again(staged, tmp_path):
     assert report.systems == ["x", "y", "old"]
 
 
-@pytest.mark.slow
 def test_the_command_asks_again_from_a_page_and_compares(staged, spoken):
     _, folder = spoken
     where = {**os.environ, "SPEECHLAB_BASE_URL": staged.base_url, "SPEECHLAB_API_KEY": KEY}
@@ -79,7 +78,6 @@ def test_the_command_asks_again_from_a_page_and_compares(staged, spoken):
     assert speechlab("study", "--from", folder / "report.html", env=where, cwd=folder).returncode == 2
 
 
-@pytest.mark.slow
 def test_what_a_record_does_not_hold_is_given_again_or_refused(tmp_path):
     count = {"words": lambda said, heard: [float(len(one.split())) for one in heard]}
     report = report_of(tmp_path, sentences(4), scorers=count)
@@ -91,7 +89,6 @@ def test_what_a_record_does_not_hold_is_given_again_or_refused(tmp_path):
         again.compare(report).rerun(None)
 
 
-@pytest.mark.slow
 def test_a_report_is_followed_back_to_the_replies_in_the_store(spoken):
     report, folder = spoken
     proof = evaluate.verify(folder / "report", store=folder / "store")

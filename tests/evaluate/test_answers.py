@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import speechlab as sl
 from speechlab import evaluate
 from speechlab.errors import InvalidRequestError
+from speechlab.evaluate import Advice, Lead, build_choice_conclusion
 from speechlab.metrics import score
 from support.planted import check_budget, plant, right, spoil, study
 from support.studies import serving
@@ -275,12 +277,6 @@ def test_equal_texts_without_a_speaker_are_one_block():
     assert told == (p <= 0.5 and needed > 8)
 
 
-def test_a_baseline_and_a_margin_that_are_none_are_refused():
-    for wrong_option in ({"baseline": "c"}, {"margin": 0}):
-        with pytest.raises(InvalidRequestError, match=next(iter(wrong_option))):
-            of_margin(6, None, **wrong_option)
-
-
 @pytest.mark.slow
 def test_voices_of_both_languages_say_texts_in_both(tmp_path):
     frame = pd.DataFrame({"text": ["Good morning 皆さん", "Good evening 皆さん"]})
@@ -334,3 +330,33 @@ def test_noise_in_which_a_choice_holds_is_in_the_title(tmp_path):
     assert report.conclusion.certainty.startswith("At 0 dB, it makes significantly fewer errors than plain")
     assert "\nAs recorded: no difference seen between plain and robust; " in report.conclusion.certainty
     assert "Hotwords" not in [view.title for view in report.views]  # none is spoken
+
+
+def test_choice_conclusion_of_languages():
+    def take(name, *remarks):
+        return Advice(name, Lead("take", (name,), remarks, is_provisional=bool(remarks)), ("figures",))
+
+    open_lead = Lead(remarks=("a is ahead of b, not yet for sure",), is_undecided=True)
+    few_lead = replace(open_lead, few="3 texts, and 20 are needed")
+    sure, later = take("a"), take("a", "b may be as good", "c is worse")
+    titles = {
+        "Take a for German, perhaps also for French.": {"German": sure, "French": later},
+        "Take a for German and perhaps d for French.": {
+            "German": sure,
+            "French": take("d", "b may be as good"),
+        },
+        "Take a; b may be as good, c is worse.": {"German": later, "French": later},
+        "Take a for German; which is best in French is open.": {
+            "German": sure,
+            "French": Advice("a", open_lead, ("figures",)),
+        },
+        "Take a for German; French and Dutch have 3 texts, and 20 are needed.": {
+            "German": sure,
+            "French": Advice("a", few_lead, ("figures",)),
+            "Dutch": Advice("b", few_lead, ("figures",)),
+        },
+        "1 of 9 languages are decided.": {"a b": sure, **{f"{n} to {n}": take(n, "x") for n in "cdefghij"}},
+    }
+    assert {title: build_choice_conclusion(advice).text for title, advice in titles.items()} == {
+        title: title for title in titles
+    }

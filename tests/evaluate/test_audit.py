@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from itertools import product
 
 import numpy as np
@@ -13,24 +14,25 @@ from typer.testing import CliRunner
 from speechlab import evaluate
 from speechlab.cli import app
 from speechlab.errors import InvalidRequestError
+from support.planted import plant, right
 
 WORDS = np.array([f"w{number}" for number in range(300)])
 
 
 def publish(folder, rates, *, rows=150, wrong=0.0, follower=None, leaderboard=False, sets=("read",), **more):
     """Files of systems that spoil words at these rates; of references that are wrong, a follower has 4 of 10."""
-    random = np.random.default_rng(3)
+    noise = np.random.default_rng(3)
     for name in sets:
-        said = random.choice(WORDS, (rows, 8))
+        said = noise.choice(WORDS, (rows, 8))
         references = said.copy()
-        references[random.random(rows) < wrong, 0] = "zz"
+        references[noise.random(rows) < wrong, 0] = "zz"
         for number, rate in enumerate(rates):
             outputs = said.copy()
             if number == follower:
-                follows = random.random(rows) < 0.4
+                follows = noise.random(rows) < 0.4
                 outputs[follows] = references[follows]
-            spoilt = random.random(outputs.shape) < rate
-            outputs = np.where(spoilt, random.choice(WORDS, outputs.shape), outputs)
+            spoilt = noise.random(outputs.shape) < rate
+            outputs = np.where(spoilt, noise.choice(WORDS, outputs.shape), outputs)
             table = pd.DataFrame(
                 {"text": map(" ".join, references), "hypothesis": map(" ".join, outputs), **more}
             )
@@ -335,36 +337,6 @@ def test_a_file_that_cannot_be_read_costs_its_system_and_no_set(tmp_path):
     assert evaluate.verify(report.save(tmp_path / "page.html")).answer.endswith("all equal.")
 
 
-@pytest.mark.parametrize(
-    ("files", "message"),
-    [
-        ({}, "no predictions"),
-        ({"a/x.csv": "text,other\nx,y\n"}, "no column of the hypothesis"),
-        ({"a/x.csv": "text,hypothesis\nx,y\n"}, "1 system"),
-        ({"a/x.csv": "text,hypothesis\nx,\n", "b/x.csv": "text,hypothesis\nx,\n"}, "no row has both"),
-        ({"a/x.csv": "text,hypothesis\n", "b/x.csv": "text,hypothesis\nx,y\n"}, "has no rows"),
-        (
-            {"a/x.jsonl": "{", "b/x.jsonl": '{"text": "a", "pred_text": "a"}'},
-            "cannot be read as jsonl: line 1",
-        ),
-        (
-            {"a/x.csv": "text,hypothesis\nx,y\n", "b/x.csv": "text,hypothesis\nz,y\n"},
-            "no utterance of a set is in all",
-        ),
-        (
-            {"a/x.csv": "text,hypothesis\nx,y\n", "b/y.csv": "text,hypothesis\nx,y\n"},
-            r"all 2 systems \(a and b\) .* name the files system/set.csv",
-        ),
-    ],
-)
-def test_what_is_no_prediction_is_refused(tmp_path, files, message):
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    with pytest.raises(InvalidRequestError, match=message):
-        evaluate.audit(tmp_path)
-
-
 def test_a_malformed_line_costs_itself(tmp_path):
     publish(tmp_path, [0.1, 0.2], leaderboard=True)
     path = tmp_path / "MODEL_org-m1_DATASET_org-read_test.jsonl"
@@ -388,3 +360,31 @@ def test_the_command_saves_an_audit_that_proves_itself(tmp_path):
     assert proof.title == "Who is first?"
     refused = CliRunner().invoke(app, ["audit", str(tmp_path / "nothing")])
     assert isinstance(refused.exception, InvalidRequestError)
+
+
+def slips(share, seed):
+    """Utterances with a slip for each word that all systems share."""
+    made = random.Random(seed)
+    texts = plant(400, a=right)["text"]
+    return [
+        " ".join(f"{word}s" if made.random() < share else word for word in text.split()) for text in texts
+    ]
+
+
+@pytest.mark.slow
+def test_who_errs_often_is_no_follower_where_slips_coincide(tmp_path):
+    references = slips(0.05, 1)
+    rates = {"first": 0.02, "second": 0.03, "third": 0.06, "fourth": 0.1, "tiny": 0.3}
+    rows = [
+        pd.DataFrame({"system": name, "text": references, "hypothesis": slips(share, seed)}).assign(
+            id=range(400)
+        )
+        for seed, (name, share) in enumerate(rates.items(), 2)
+    ]
+    pd.concat(rows).to_csv(tmp_path / "set.csv")
+    summary = evaluate.audit(tmp_path / "set.csv").summary.set_index("system")
+    assert not summary["follows"].any()
+    tiny = summary.loc["tiny"]
+    assert tiny["suspects"] > 100
+    assert tiny["followed_low"] > max(2 * tiny["usual"], 0.02)  # which would accuse it
+    assert tiny["chance"] == pytest.approx(0.3, abs=0.06)

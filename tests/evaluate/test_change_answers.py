@@ -14,6 +14,8 @@ from speechlab import evaluate
 from support.planted import check_budget, plant, right, spoil, study
 from support.texts import check_texts, describe_report
 
+pytestmark = pytest.mark.slow
+
 TEXTS = Path(__file__).with_name("answers.md")
 
 
@@ -75,7 +77,6 @@ PLANTS = {
 }
 
 
-@pytest.mark.slow
 def test_answers_to_planted_changes():
     changes = {name: make() for name, make in PLANTS.items()}
     for name in changes.keys() - {"three speakers and little"}:
@@ -109,7 +110,6 @@ def watch(rates, count=30, fails=()):
     return evaluate.watch(nights)
 
 
-@pytest.mark.slow
 def test_answers_to_watches():
     """From when to when a rate was higher, and since when rows fail of which none failed before."""
     back = watch([0.05] * 4 + [0.3] * 3 + [0.05] * 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from functools import cache
 
@@ -14,7 +13,8 @@ from speechlab import evaluate
 from speechlab.cli import app
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.metrics import score
-from support.forked import speechlab
+
+pytestmark = pytest.mark.slow
 
 RIGHT = {"en": "the cat sat on the mat", "ja": "精度を上げる"}
 WRONG = {"en": "the hat sat on the mat", "ja": "西都を上げる"}
@@ -22,9 +22,10 @@ ALIKE = {"en": "the cat sat on the mat", "ja": "制度を上げる"}
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
+@cache
 def made(heard, count=24, **options):
     """A report of English and Japanese rows, in turns; ``heard`` gives what was recognized in each."""
-    return report_of(heard, count, **options) if options else plain_report_of(heard, count)
+    return report_of(heard, count, **options)
 
 
 def report_of(heard, count, *, voice="v", normalize="auto", **columns):
@@ -50,9 +51,6 @@ def report_of(heard, count, *, voice="v", normalize="auto", **columns):
     )
 
 
-plain_report_of = cache(report_of)
-
-
 def right(row, code):
     return RIGHT[code]
 
@@ -69,25 +67,19 @@ def verdicts(changes):
     return dict(zip(changes.summary["group"], changes.summary["verdict"], strict=True))
 
 
-@pytest.mark.slow
 def test_what_is_worse_or_better_is_said():
-    changes = made(wrong).compare(made(right))
+    changes, back = made(wrong).compare(made(right)), made(right).compare(made(wrong))
     assert verdicts(changes) == {"v, en": "worse", "v, ja": "worse"}
-    assert (changes.worse, changes.better) == (True, False)
-    back = made(right).compare(made(wrong))
-    assert (back.worse, back.better) == (False, True)
+    assert [(one.worse, one.better) for one in (changes, back)] == [(True, False), (False, True)]
     assert changes.summary["low"].isna().all()  # of twelve pairs
-    table = made(wrong, count=14).compare(made(right, count=14)).summary
-    assert table["p"].tolist() == pytest.approx([2**-6, 2**-6])
-    assert table["p_holm"].tolist() == pytest.approx([2**-5, 2**-5])
+    assert changes.summary["p"].tolist() == pytest.approx([2**-11] * 2)
+    assert changes.summary["p_holm"].tolist() == pytest.approx([2**-10] * 2)
     many = made(wrong, count=40).compare(made(right, count=40))
     assert many.summary["low"].notna().all()
     assert [drawing.title for drawing in many.drawings] == ["Differences, with 95% intervals"]
-    assert "sign-flip" in many.methods().text
-    assert "Holm" in many.methods().text
+    assert [words in many.methods().text for words in ("sign-flip", "Holm")] == [True, True]
 
 
-@pytest.mark.slow
 def test_japanese_goes_by_how_it_sounds():
     changes = made(alike).compare(made(right))
     assert verdicts(changes)["v, ja"] == "no difference shown"
@@ -95,7 +87,6 @@ def test_japanese_goes_by_how_it_sounds():
     assert not made(wrong, count=8).compare(made(right, count=8)).worse  # four pairs: p = 0.125
 
 
-@pytest.mark.slow
 def test_rows_without_a_partner_are_told_and_not_tested():
     changes = made(wrong, count=30).compare(made(right))
     assert "6 rows are in this report alone and not compared." in "\n".join(map(str, changes.findings))
@@ -106,7 +97,6 @@ def test_rows_without_a_partner_are_told_and_not_tested():
     assert "of other rows" in "\n".join(map(str, unpaired.findings))
 
 
-@pytest.mark.slow
 def test_rows_that_fail_are_a_change_of_their_own():
     failing = made(lambda row, code: None if row < 8 else RIGHT[code])
     changes = failing.compare(made(right))
@@ -118,17 +108,15 @@ def test_rows_that_fail_are_a_change_of_their_own():
     assert not all_failed.compare(all_failed).worse
 
 
-@pytest.mark.slow
 def test_the_same_row_twice_has_partners_in_order():
     changes = made(wrong, id="same").compare(made(right, id="same"))
     assert changes.summary["n"].tolist() == [12, 12]
     assert not changes.worse  # twelve takes of one sentence say nothing of others
     takes = [f"r{row // 4}" for row in range(96)]
-    repeated = made(wrong, count=96, id=takes).compare(made(right, count=96, id=takes)).summary
+    repeated = made(wrong, count=96, id=tuple(takes)).compare(made(right, count=96, id=tuple(takes))).summary
     assert repeated["p"].tolist() == pytest.approx([2**-23] * 2)
 
 
-@pytest.mark.slow
 def test_columns_of_other_names_are_those_of_the_study():
     def named(heard):
         rows = made(heard).table.rename(columns={"text": "said", "language": "code"})
@@ -154,17 +142,6 @@ def test_other_normalizers_are_refused_with_what_differs():
     assert made(wrong).compare(older).worse
 
 
-def test_reports_without_scores_are_refused():
-    rows = pd.DataFrame({"text": ["a"], "translation": ["b"], "status": "ok"})
-    translated = evaluate.Report("T", rows, rows, study="translation")
-    changes = made(right).compare(made(wrong))
-    bare = evaluate.Report("S", rows, rows)
-    for other in (translated, changes, bare):
-        with pytest.raises(InvalidRequestError, match="holds no scores that could be compared"):
-            made(right).compare(other)
-
-
-@pytest.mark.slow
 def test_changes_are_a_report_that_is_saved_and_read_back(tmp_path):
     now, before = made(wrong, voice=HOSTILE), made(right, voice=HOSTILE)
     before.save(tmp_path / "before")
@@ -182,26 +159,6 @@ def test_changes_are_a_report_that_is_saved_and_read_back(tmp_path):
 
 
 # The command
-
-
-def study(*arguments):
-    return speechlab("study", *arguments, env={**os.environ, "COLUMNS": "120"})
-
-
-@pytest.mark.slow
-def test_the_exit_status_serves_a_ci_job(tmp_path):
-    for name, report in (("good", made(right)), ("bad", made(wrong)), ("other", made(right, text="another"))):
-        replace(report, drawings=()).save(tmp_path / name)
-    done = study(
-        "compare", tmp_path / "bad", tmp_path / "good", "--fail-if", "worse", "--out", tmp_path / "c.html"
-    )
-    assert done.returncode == 4, done.stderr
-    assert "Worse: v, en (0.0% to 16.7%" in done.stdout
-    assert (tmp_path / "c.html").is_file()
-    assert study("compare", tmp_path / "good", tmp_path / "bad", "--fail-if", "worse").returncode == 0
-    unpaired = study("compare", tmp_path / "other", tmp_path / "good", "--fail-if", "worse")
-    assert unpaired.returncode == 2
-    assert "no row is in both reports" in unpaired.stderr
 
 
 def timed(report, slower=1.0, count=8):
@@ -228,19 +185,18 @@ def ratios(changes):
     return changes.differences[changes.differences["unit"] == "ratio"]
 
 
-@pytest.mark.slow
-def test_slower_fails_a_ci_job_only_where_asked(tmp_path):
-    fast, slow = timed(made(right)), timed(made(right), slower=1.5)
+@pytest.fixture(scope="module")
+def fast():
+    return timed(made(right))
+
+
+def test_calls_are_compared_by_ratios(fast):
+    factors = [1.4 if row % 2 else 0.7 for row in range(8)]
     noisy = fast.speed.assign(
-        first_audible_s=[
-            (1.4 if row % 2 else 0.7) * value for row, value in enumerate(fast.speed["first_audible_s"])
-        ],
-        error=["it broke", *[None] * 7],
+        first_audible_s=factors * fast.speed["first_audible_s"], error=["it broke", *[None] * 7]
     )
-    changes = replace(fast, speed=noisy).compare(fast)
-    of_speed = ratios(changes)
-    assert of_speed["n"].tolist() == [7, 7]
-    assert of_speed["verdict"].tolist() == ["no difference shown"] * 2
+    of_speed = ratios(replace(fast, speed=noisy).compare(fast))
+    assert of_speed[["n", "verdict"]].to_numpy().tolist() == [[7, "no difference shown"]] * 2
     assert of_speed["low"].iloc[0] < 1 < of_speed["high"].iloc[0]
     few = timed(made(right), slower=1.5, count=5).compare(timed(made(right), count=5))
     assert (few.slower, ratios(few)["low"].isna().all()) == (False, True)
@@ -249,34 +205,35 @@ def test_slower_fails_a_ci_job_only_where_asked(tmp_path):
     one, other = (replace(fast, speed=pd.concat(pair)) for pair in (twins, twins[::-1]))
     of_twins = ratios(one.compare(other))  # two voices of one name, asked in another order
     assert of_twins[["low", "high"]].to_numpy() == pytest.approx(1)
+
+
+def test_slower_fails_a_ci_job_only_where_asked(fast, tmp_path):
+    slow = timed(made(right), slower=1.5)
     for name, report in (("fast", fast), ("slow", slow), ("untimed", made(right))):
         replace(report, drawings=()).save(tmp_path / name)
 
-    def ends(now, earlier, *asked):
-        options = [word for one in asked for word in ("--fail-if", one)]
-        return CliRunner().invoke(
-            app, ["study", "compare", str(tmp_path / now), str(tmp_path / earlier), *options]
-        )
+    def ends(*arguments):
+        """The status of a command, and what it says or raises; reports are named by their folders here."""
+        names = [str(tmp_path / word) if word in {"fast", "slow", "untimed"} else word for word in arguments]
+        done = CliRunner().invoke(app, ["study", *names])
+        return done.exit_code, " ".join(f"{done.output} {done.exception or ''}".split())
 
-    assert ends("slow", "fast", "worse").exit_code == 0
-    told = ends("slow", "fast", "worse", "slower")
-    assert told.exit_code == 4
-    words = " ".join(told.stdout.split())
-    assert "Slower: v, en (time to the first sound × 1.50, 95% interval 1.50 to 1.50" in words
-    assert "machines, their load and the network may have been others" in words
-    assert ends("fast", "slow", "slower").exit_code == 0
-    for asked, told in (
-        (["round-trip", "--service", "a=", "--service", "b=http://x"], "the systems 'a', 'b'"),
-        (["recognition", "--setting", "a={}", "--hotword", "b"], "the systems 'a', 'hotwords'"),
-        (["translation"], "is of another study"),
+    worse, slower = (["--fail-if", name] for name in ("worse", "slower"))
+    assert ends("compare", "slow", "fast", *worse)[0] == 0
+    status, told = ends("compare", "slow", "fast", *worse, *slower)
+    assert status == 4
+    assert "Slower: v, en (time to the first sound × 1.50, 95% interval 1.50 to 1.50" in told
+    assert "machines, their load and the network may have been others" in told
+    assert ends("compare", "fast", "slow", *slower)[0] == 0
+    out = ("none.csv", "--out", "x")
+    for command, words in (
+        (["round-trip", *out, "--service", "a=", "--service", "b=http://x"], "the systems 'a', 'b'"),
+        (["recognition", *out, "--setting", "a={}", "--hotword", "b"], "the systems 'a', 'hotwords'"),
+        (["translation", *out], "is of another study"),
     ):
-        way = [asked[0], "none.csv", "--out", "x", *asked[1:], "--earlier", str(tmp_path / "slow")]
-        done = CliRunner().invoke(app, ["study", *way])
-        assert told in (done.output or str(done.exception))
-    assert "give --speed 6 to both" in str(ends("slow", "untimed", "slower").exception)
-    for earlier, speed in (("slow", 0), ("untimed", 6)):  # said before anything is read or sent
-        asked = ["round-trip", "none.csv", "--out", "x", "--earlier", str(tmp_path / earlier)]
-        early = CliRunner().invoke(app, ["study", *asked, "--fail-if", "slower", "--speed", str(speed)])
-        assert "give --speed 6 to both" in str(early.exception)
-    again = evaluate.Report.load(slow.compare(fast).save(tmp_path / "changes"))
-    assert again.slower
+        assert words in ends(*command, "--earlier", "slow")[1]
+    speed = "give --speed 6 to both"
+    assert speed in ends("compare", "slow", "untimed", *slower)[1]
+    for earlier, count in (("slow", "0"), ("untimed", "6")):  # said before anything is read or sent
+        assert speed in ends("round-trip", *out, "--earlier", earlier, *slower, "--speed", count)[1]
+    assert evaluate.Report.load(slow.compare(fast).save(tmp_path / "changes")).slower

@@ -14,6 +14,8 @@ from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import Store
 from support.studies import serving
 
+pytestmark = pytest.mark.slow
+
 TEXTS = pd.DataFrame({"text": ["Good morning.", "今日は三時です。", "今天很好。"], "language": "en"})
 KIND = ["first", "second", "second"]
 
@@ -46,7 +48,6 @@ NAMES = ("voices", "compared", "translation")
 """A study of each kind; a round trip is the first half of that of voices, and "compared" has all of recognition."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_own_columns_are_carried_over_and_results_refused(studies, name):
     table, study = studies[name]
@@ -67,33 +68,6 @@ def test_own_columns_are_carried_over_and_results_refused(studies, name):
             study(table.assign(**{column: KIND}))
 
 
-def test_tables_that_no_study_takes(studies):
-    for name in NAMES:
-        table, study = studies[name]
-        kinds = [table, table.assign(kind=1)[["kind"]], table.assign(kind=2)[["kind"]]]
-        half = pd.Series(["Good morning.", "Good \ud83d", "x"], dtype=object)
-        for wrong, told in (
-            (table.assign(system=KIND), "'system'.*drop or rename it"),
-            (table.assign(condition=KIND), "'condition'.*drop or rename it"),
-            (table.head(0), "the table has no rows"),
-            (pd.concat(kinds, axis=1), "several columns named 'kind'; rename or drop them"),
-            (table.assign(kind=1).rename(columns={"kind": None}), "a column without a name; name or drop it"),
-            (table.rename(columns={"text": "satz"}), r"no column 'text'.*as in text="),
-            (table.assign(text=half), "row 2: column 'text' contains half of a surrogate"),
-            (table.assign(kind=half), "row 2: column 'kind' contains half of a surrogate"),
-        ):
-            if name == "translation" and told.startswith("'condition'"):
-                continue
-            with pytest.raises(InvalidRequestError, match=told):
-                study(wrong)
-    for lab in (None, [], "http://localhost", {"ours": None}):
-        with pytest.raises(InvalidRequestError, match="it must be a Client"):
-            evaluate.voices(lab, TEXTS, "low", progress=False)
-    with pytest.raises(InvalidRequestError, match="recognizer is 5; it must be a Client"):
-        evaluate.round_trip(None, TEXTS, "low", recognizer=5, progress=False)
-
-
-@pytest.mark.slow
 def test_recordings_may_say_who_speaks_and_at_which_rate(studies):
     table, study = studies["recognition"]
     said = {"speaker": "S1", "gender": "female", "sample_rate": 48_000, "file": ["a", "b", "c"]}
@@ -102,7 +76,6 @@ def test_recordings_may_say_who_speaks_and_at_which_rate(studies):
     assert set(report.summary["gender"]) == {"female"}
 
 
-@pytest.mark.slow
 def test_no_text_of_a_saved_table_is_a_formula(studies, tmp_path):
     table, study = studies["recognition"]
     signs = ["=HYPERLINK(0)", "'=1", "-kun"]
@@ -121,14 +94,6 @@ def test_no_text_of_a_saved_table_is_a_formula(studies, tmp_path):
     assert evaluate.Report.load(folder).table["text"].tolist() == signs
 
 
-@pytest.mark.slow
-def test_methods_tell_only_what_was_measured(studies):
-    table, study = studies["round_trip"]
-    strange = {"snr_db": 10.0, "loudness_lufs": -20.0, "chrf": 50.0, "dnsmos_overall": 3.0, "rtf": 0.5}
-    assert study(table.assign(**strange)).methods() == study(table).methods()
-
-
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", ["round_trip", "compared", "translation"])
 def test_texts_that_are_none_fail_alone(studies, name, tmp_path):
@@ -145,7 +110,6 @@ def test_texts_that_are_none_fail_alone(studies, name, tmp_path):
         report.save(tmp_path / "out")
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", ["round_trip", "compared", "translation"])
 def test_rows_that_all_fail_make_a_report(studies, name, tmp_path):
@@ -160,33 +124,6 @@ def test_rows_that_all_fail_make_a_report(studies, name, tmp_path):
         assert not again.compare(report).worse
 
 
-@pytest.mark.slow
-def test_recordings_in_no_known_language_are_left_out(studies):
-    table, study = studies["recognition"]
-    report = study(table.assign(language=["en", "jp", "jp"]))
-    told = "'jp' is no code of a language; give one, such as 'ja' or 'en'."
-    assert report.notes[:1] == (f"2 of 3 rows were left out; mostly: {told}",)
-    assert report.table["status"].tolist()[1:] == ["skipped", "skipped"]
-
-
-@pytest.mark.slow
-def test_texts_that_no_voice_speaks_are_told(studies):
-    table, study = studies["round_trip"]
-    notes = study(table.assign(language=["en", "ja", None])).notes
-    for service in ("ours", "theirs"):
-        skipped = f"{service}: 1 row was skipped, because "
-        assert f"{skipped}none of the voices speaks the language: ja." in notes
-        assert f"{skipped}the language code is missing or not known." in notes
-
-
-@pytest.mark.slow
-def test_references_that_cannot_be_scored_are_told(studies):
-    table, study = studies["compared"]
-    notes = study(table.assign(text=["Good morning.", None, "…"])).notes
-    assert "2 of 3 recognized rows have no reference, and no score." in notes
-
-
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_speed_is_measured_with_texts_alone(tmp_path):
     with serving() as staged:
@@ -215,3 +152,21 @@ def test_names_and_languages_of_voices():
         ("", "12345678"),
     ):
         assert evaluate.voice_name(Voice(id="12345678-rest", description=description)) == name
+
+
+def test_rows_that_are_left_out_are_told(studies):
+    table, study = studies["recognition"]
+    report = study(table.assign(language=["en", "jp", "jp"]))
+    told = "'jp' is no code of a language; give one, such as 'ja' or 'en'."
+    assert report.notes[:1] == (f"2 of 3 rows were left out; mostly: {told}",)
+    assert report.table["status"].tolist()[1:] == ["skipped", "skipped"]
+    notes = study(table.assign(text=["Good morning.", None, "…"])).notes
+    assert "2 of 3 recognized rows have no reference, and no score." in notes
+    table, study = studies["round_trip"]
+    strange = {"snr_db": 10.0, "loudness_lufs": -20.0, "chrf": 50.0, "dnsmos_overall": 3.0, "rtf": 0.5}
+    report = study(table.assign(language=["en", "ja", None], **strange))
+    for service in ("ours", "theirs"):
+        skipped = f"{service}: 1 row was skipped, because "
+        assert f"{skipped}none of the voices speaks the language: ja." in report.notes
+        assert f"{skipped}the language code is missing or not known." in report.notes
+    assert report.methods() == study(table).methods()  # of what was measured, and not of own columns

@@ -1,12 +1,11 @@
 """Services that change during a study, or between studies: equal settings stay equal, and notes say what happened."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 import speechlab as sl
 from speechlab import evaluate
-from speechlab.evaluate._speech.drift import describe_days, describe_drift, describe_time_drift
+from speechlab.evaluate import describe_days, describe_drift, describe_time_drift
 
 TEXT = "one two three four five six seven eight nine ten"
 
@@ -71,15 +70,3 @@ def test_answers_of_other_days_are_counted():
         "have changed in between."
     )
     assert not describe_days(calls(0))
-
-
-@pytest.mark.slow
-def test_a_table_of_a_batch_with_its_times_is_studied(tmp_path):
-    clips = [sl.AudioClip(np.full(1600, 0.01 * row, "float32"), 16_000) for row in range(1, 5)]
-    frame = pd.DataFrame({"audio": clips, "text": TEXT, "language": "en"}).set_axis([0] * 4)
-    with sl.system("service", transcribe=lambda audio, **_: TEXT, version="1") as lab:
-        done = sl.batch.transcribe(frame, lab, store=tmp_path, progress=False)
-        table = done.drop(columns=["hypothesis", "hypothesis_language", "confidence"])
-        assert {"status", "answered_at", "processing_s"} <= set(table.columns)
-        report = evaluate.recognition(lab, table, store=tmp_path, progress=False)
-    assert report.answer.startswith("0.0 errors in 100 English words")

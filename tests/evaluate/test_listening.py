@@ -22,9 +22,7 @@ from speechlab.evaluate._listening.statistics import (
     count_more_needed,
     estimate_two_way_mean,
 )
-from speechlab.evaluate._listening.summary import score_sounds
 from speechlab.listening import estimate_pair_scale
-from speechlab.listening._scale import estimate_strengths
 
 NAMES = ("one", "two")
 HOSTILE = "<img src=x onerror='window.fired=1'> $5 and $6 \u202e"
@@ -82,64 +80,12 @@ def test_a_file_and_its_key_become_a_tidy_table(tmp_path):
     (tmp_path / "ann.json").write_text(json.dumps(answered(HOSTILE)))
     (tmp_path / "test.key.json").write_text(json.dumps(KEY))
     table = evaluate.listening_answers(tmp_path, tmp_path / "test.key.json")
-    assert table["system"].tolist() == ["one", HOSTILE, "noise"]
-    assert table["score"].tolist() == [4, 2, 1]
-    assert table["role"].tolist() == ["test", "test", "check"]
-    assert table["attention"].tolist() == [pd.NA, pd.NA, True]
-    assert table["order"].tolist() == [2, 3, 4]
-    assert set(table["listener"]) == {HOSTILE}
-    assert table["plays"].tolist() == [2, 2, 2]
-
-
-def test_what_is_no_answer_is_refused_in_words():
-    first, rated = answered()["answers"][0], rows_of({("ann", "a", "one"): 1})
-    for data, key, words in (
-        (answered(), None, "give the key"),
-        (answered(test="ffff"), KEY, "answers test ffff, and the key is that of test 0a1b"),
-        (answered(format="x"), KEY, "no answers of a listening test: format"),
-        (answered(answers=[{"trial": "t1"}]), KEY, r"answers\.0\.order"),
-        (answered(answers=[first] * 2), KEY, "or twice"),
-        (b"no json", KEY, "Invalid JSON"),
-        (5, KEY, "a int is no answers"),
-        ([], KEY, "there are no answers"),
-        ("nowhere", KEY, "there is no file nowhere; check the path"),
-        (answered(), "nowhere.json", r"there is no file nowhere\.json; check the path"),
-        ("\0", KEY, "cannot be read: embedded null"),
-        (["How natural does it sound? " * 200], KEY, "is no path"),
-        (pd.DataFrame({"a": [1]}), KEY, "has no column"),
-        (answered(), 5, "key is a int"),
-        (answered(), {**KEY, "method": "guess"}, "key holds no key of a listening test: method"),
-        (answered(), {name: value for name, value in KEY.items() if name != "format"}, "test: format"),
-        (answered(answers=[], finished=None), KEY, "nobody has answered yet"),
-        (answered(answers=[{**first, "order": 10**30}]), KEY, r"answers\.0\.order"),
-        (answered(answers=[{**first, "plays": {"s": 10**30}}]), KEY, r"0\.plays"),
-        (rated.assign(method="guess"), None, "a test by 'guess'; it must be one of 'mos'"),
-        (rated.assign(score="much"), None, "what does not fit.*much"),
-    ):
-        with pytest.raises(InvalidRequestError, match=words):
-            evaluate.listening(data, key)
-    for option in (
-        {"max_failed_checks": -1}, {"smallest": 0}, {"smallest": 4.5}, {"draws": 5}, {"draws": 1.5}, {"seed": -1},
-    ):  # fmt: skip
-        with pytest.raises(InvalidRequestError, match=next(iter(option))):
-            evaluate.listening(answered(), KEY, **option)
-    for column in ("listener", "item", "score", "session"):
-        frame = rows_of({("ann", item, "one"): 4 for item in range(3)}).astype({column: "object"})
-        frame.loc[1, column] = None
-        with pytest.raises(InvalidRequestError, match=f"row 1 of the frame of answers has no {column}"):
-            evaluate.listening(frame)
-
-
-def test_an_answer_that_was_taken_out_of_a_file_is_missed():
-    """Of whoever hears that a check went wrong, too."""
-    data = answered()
-    data["answers"] = [one for one in data["answers"] if one["trial"] != "t3"]
-    with pytest.raises(InvalidRequestError, match=r"all is answered, and 1 questions are not.*once more"):
-        evaluate.listening(data, KEY)
-    data = answered()
-    data["answers"][1]["scores"] = {}
-    with pytest.raises(InvalidRequestError, match="rates 0 of 1 sounds in question t1"):
-        evaluate.listening(data, KEY)
+    columns = ["listener", "system", "score", "role", "attention", "order", "plays"]
+    assert table[columns].to_numpy().tolist() == [
+        [HOSTILE, "one", 4, "test", pd.NA, 2, 2],
+        [HOSTILE, HOSTILE, 2, "test", pd.NA, 3, 2],
+        [HOSTILE, "noise", 1, "check", True, 4, 2],
+    ]
 
 
 def test_files_as_editors_and_packers_leave_them_are_read(tmp_path):
@@ -153,26 +99,6 @@ def test_files_as_editors_and_packers_leave_them_are_read(tmp_path):
         InvalidRequestError, match=r"ann\.json holds no answers.*ask its listener for it once more"
     ):
         evaluate.listening_answers(tmp_path, KEY)
-
-
-def test_equal_answers_have_no_interval():
-    report = evaluate.listening(rows_of({(n, i, "one", "two"): 1 for n in range(7) for i in range(7)}, "ab"))
-    assert report.summary["low"].isna().all()
-    assert report.headline()["95% interval"].isna().all()
-
-
-def test_a_changed_score_or_sound_is_refused():
-    for name, value in (("scores", {"s1": 9}), ("scores", {"zz": 3}), ("sounds", ["s9"])):
-        data = answered()
-        data["answers"][1][name] = value
-        with pytest.raises(InvalidRequestError, match=r"ratings of this test are 1 to 5|was changed"):
-            evaluate.listening(data, KEY)
-
-
-def test_json_without_end_is_no_key_and_no_answer(tmp_path):
-    (tmp_path / "deep.json").write_text("[" * 200_000)
-    with pytest.raises(InvalidRequestError, match=r"deep\.json holds no answers"):
-        evaluate.listening(tmp_path, KEY)
 
 
 def test_abx_is_answered_by_one_of_two():
@@ -206,8 +132,6 @@ def test_the_report_says_who_was_excluded_and_why():
     assert report.summary.set_index("system").loc["one", "answers"] == 2
     forgiving = evaluate.listening(files, KEY, draws=200, max_failed_checks=1)
     assert forgiving.summary.set_index("system").loc["one", "answers"] == 3
-    with pytest.raises(InvalidRequestError, match=r"'bob' is excluded.* max_failed_checks above 0"):
-        evaluate.listening(answered("bob", check=5), KEY)
 
 
 def test_a_listener_who_finished_in_a_second_file_has_finished():
@@ -315,11 +239,9 @@ def test_abx_is_the_exact_binomial_test():
     scores = {(n % 4, n // 4, "one", "two"): n < 15 for n in range(20)}
     report = evaluate.listening(rows_of(scores, "abx"), draws=100)
     (pair,) = report.differences.to_dict("records")
-    assert pair["p"] == pytest.approx(0.020695, abs=1e-6)  # 15 or more of 20 tosses
-    assert pair["difference"] == pytest.approx(0.25)
-    assert report.summary["system"].tolist() == ["one or two"]
+    assert (pair["p"], pair["difference"]) == pytest.approx((0.020695, 0.25), abs=1e-6)  # 15 of 20 tosses
     assert "exact binomial test" in report.methods().text
-    assert report.summary["mean"].tolist() == [0.75]
+    assert report.summary[["system", "mean"]].to_numpy().tolist() == [["one or two", 0.75]]
 
 
 def test_preference_counts_no_preference_as_half():
@@ -491,13 +413,6 @@ def test_the_record_says_what_was_asked_and_how_it_was_judged(tmp_path):
     assert again.headline().equals(report.headline())
 
 
-def test_listening_tests_are_not_compared():
-    report = evaluate.listening(clear_difference(), draws=100)
-    told = r"ratings depend on the other sounds of a test.*one ListeningTest"
-    with pytest.raises(InvalidRequestError, match=told):
-        report.compare(report)
-
-
 @pytest.mark.slow
 def test_the_report_draws_shows_and_saves_itself(tmp_path):
     rng = np.random.default_rng(5)
@@ -531,7 +446,8 @@ def test_a_page_plays_the_recordings_beside_their_scores(tmp_path):
     rated = {
         (f"l{n}", item, name): 3 + (name == "b") * int(item[-1]) for n in range(6) for item, name, _ in cells
     }
-    assert score_sounds(rows_of(rated), "mos", sounds)["score"].tolist() == [3, 3, 3, 4]
+    by_rating = evaluate.listening(rows_of(rated), draws=100, sounds=sounds)
+    assert by_rating.tables["sounds"]["score"].tolist() == [3, 3, 3, 4]
     pairs = {(f"l{n}", f"item {item}", "a", "b"): -item for n in range(6) for item in range(2)}
     rows = rows_of(pairs, "ab")
     report = evaluate.listening(rows, draws=100, sounds=sounds)
@@ -544,8 +460,6 @@ def test_a_page_plays_the_recordings_beside_their_scores(tmp_path):
     loaded = evaluate.Report.load(folder).tables["sounds"]["audio"]
     assert {Path(place).parent for place in loaded} == {folder / "audio"}
     assert loaded.nunique() == 2
-    with pytest.raises(InvalidRequestError, match="audio"):
-        evaluate.listening(rows, sounds=sounds[["item", "system"]])
 
 
 # -- a scale from pairs
@@ -583,16 +497,17 @@ def test_a_scale_is_the_maximum_of_the_likelihood():
     """The gradient is 0 there; choix 0.4.1 (ilsr_pairwise) gives the same strengths within 2e-9."""
     wins = np.random.default_rng(3).integers(1, 30, (5, 5)).astype(float)
     np.fill_diagonal(wins, 0)
-    found = estimate_strengths(wins)
+    rows = [(str(one), str(other)) for one, other in np.ndindex(5, 5) for _ in range(int(wins[one, other]))]
+    frame = pd.DataFrame(rows, columns=["system", "other"])
+    frame = frame.assign(score=1.0, listener="ann", item=[f"i{row}" for row in range(len(rows))])
+    found = estimate_pair_scale(frame, draws=100).set_index("system")["strength"][[*"01234"]].to_numpy()
     chance = 1 / (1 + np.exp(found[None] - found[:, None]))
     assert np.abs((wins - (wins + wins.T) * chance).sum(axis=1)).max() < 1e-6
 
 
 def test_a_scale_that_the_answers_do_not_determine_is_missing():
-    always = choices({"a": 50.0, "b": 0.0, "c": 0.0})
-    scale = estimate_pair_scale(always, draws=100)
+    scale = estimate_pair_scale(choices({"a": 50.0, "b": 0.0, "c": 0.0}), draws=100)
     assert scale["strength"].isna().all()
-    assert estimate_strengths(np.array([[0.0, 2.0], [2.0, 0.0]])).tolist() == [0.0, 0.0]
 
 
 def test_no_preference_is_half_an_answer_for_each():

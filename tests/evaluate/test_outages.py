@@ -11,6 +11,8 @@ from speechlab.errors import APIConnectionError, InvalidRequestError
 from speechlab.store import Store
 from support.studies import serving
 
+pytestmark = pytest.mark.slow
+
 TEXTS = pd.DataFrame({"text": ["Good morning.", "Good night."], "language": "en"})
 HOW = {"progress": False, "give_up_after_s": 0.2}
 
@@ -42,7 +44,6 @@ def recordings(there, tmp_path):
     return TEXTS.assign(audio=paths)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_sounds_without_any_recognizer_are_kept(there, nobody, store):
     how = {"store": store, "recognizer": nobody, **HOW}
@@ -64,7 +65,6 @@ def test_sounds_without_any_recognizer_are_kept(there, nobody, store):
     assert len(there.voice.calls) == asked
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_service_that_ends_between_two_takes_keeps_the_first(store):
     with serving() as staged:
@@ -77,7 +77,6 @@ def test_a_service_that_ends_between_two_takes_keeps_the_first(store):
     assert any(note.startswith("Speed was not measured, all calls failed") for note in report.notes)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_another_service_hears_all_voices(there, store):
     with serving() as staged:
@@ -90,7 +89,6 @@ def test_another_service_hears_all_voices(there, store):
     assert report.notes[1] == "theirs heard all voices in place of ours."
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_rows_of_a_service_that_ends_early_stay(there, store):
     with serving() as staged:
@@ -103,7 +101,6 @@ def test_rows_of_a_service_that_ends_early_stay(there, store):
     assert report.table["error"][2].startswith("theirs could not be asked: ")
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_transcripts_are_kept_where_the_service_ends(recordings, store):
     with serving() as staged:
@@ -115,7 +112,6 @@ def test_transcripts_are_kept_where_the_service_ends(recordings, store):
     assert "Speed was not measured, all calls failed" in "\n".join(report.notes)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_translations_are_kept_where_one_of_two_services_ends(there, store):
     texts = TEXTS.assign(source_lang="en", target_lang="ja").drop(columns="language")

@@ -14,7 +14,6 @@ import speechlab as sl
 from speechlab import evaluate
 from speechlab.batch import Budget, Price
 from speechlab.cli import app
-from speechlab.errors import InvalidRequestError
 from support.planted import WORDS, plant, spoil, study
 
 DEAR, CHEAP = Price(per_hour=0.9, currency="EUR"), Price(per_hour=0.3, currency="EUR")
@@ -31,11 +30,6 @@ def test_a_price_is_the_prices_of_a_budget():
     assert dict(price) == pytest.approx({"characters": 15e-6, "audio_s": 0.0001})
     assert Budget(cost=1, prices=price).prices["audio_s"] == price["audio_s"]
     assert Price(**price.to_dict()) == price
-    currencies = ({"per_hour": 1, "currency": name} for name in ("", "\x1b]0;x\x07", "U" * 21))
-    for wrong in ({}, {"per_hour": -1}, {"per_hour": float("nan")}, *currencies):
-        with pytest.raises(InvalidRequestError) as error:
-            Price(**wrong)
-        assert ("give per_hour=" in str(error.value)) == (not wrong)
 
 
 @pytest.fixture(scope="module")
@@ -142,90 +136,51 @@ def test_the_test_is_corrected_with_those_of_differences():
     assert set(only["a"]) == {"a"}
 
 
-@pytest.mark.parametrize(
-    "prices",
-    [
-        {"other": CHEAP},
-        {"dear": DEAR, "cheap": Price(per_hour=1, currency="USD")},
-        {"dear": Price(per_million_characters=1)},
-        {"dear": 0.9},
-        {"dear": {"per_day": 1}},
-        {"dear": {"per_hour": 1, "per_hours": 1}},
-        {"cheap": CHEAP, "dear": {"per_hour": "0.9 EUR"}},
-        3,
-        {},
-    ],
-)
-def test_wrong_prices_are_refused(prices):
-    with pytest.raises(InvalidRequestError, match="pric") as error:
-        priced(2, prices=prices)
-    if isinstance(prices, dict) and prices.get("dear", DEAR) != DEAR:
-        assert "'dear'" in str(error.value)
-    if "per_hours" in str(prices):
-        assert "has 'per_hours', which is none of per_hour, per_million_characters and currency" in str(
-            error.value
-        )
+def run_study(folder, prices):
+    """Run the command with a file of prices; gives its status and what it says."""
+    command = ["study", "recognition", f"{folder / 'rows.csv'}", "--out", f"{folder / 'report'}"]
+    command += ["--hypothesis", "dear=dear", "--hypothesis", "cheap=cheap", "--prices", f"{folder / prices}"]
+    done = CliRunner().invoke(app, command)
+    return done.exit_code, " ".join(f"{done.output}{done.exception}".split())
 
 
 @pytest.mark.slow
-def test_prices_may_be_written_as_json(report):
+def test_prices_are_read_from_a_file(report, tmp_path):
     plain = json.loads(json.dumps(report.record["asked"]["arguments"]["prices"]))
     assert plain == {
         "dear": {"per_hour": 0.9, "currency": "EUR"},
         "cheap": {"per_hour": 0.3, "currency": "EUR"},
     }
-    assert priced(prices=plain).answer == report.answer
-
-
-@pytest.mark.slow
-def test_the_command_reads_prices_from_a_file(report, tmp_path):
     plant(120, dear=spoil(0.05), cheap=spoil(0.05)).assign(duration_s=6.0).to_csv(tmp_path / "rows.csv")
     (tmp_path / "prices.json").write_text(json.dumps(report.record["settings"]["prices"]), "utf-8-sig")
-    (tmp_path / "torn.json").write_text('{"dear"')
-    outputs = ["--hypothesis", "dear=dear", "--hypothesis", "cheap=cheap"]
-    command = [
-        "study",
-        "recognition",
-        str(tmp_path / "rows.csv"),
-        "--out",
-        str(tmp_path / "report"),
-        *outputs,
-    ]
-    done = CliRunner().invoke(app, [*command, "--prices", str(tmp_path / "prices.json")])
-    assert done.exit_code == 0, done.output
+    status, told = run_study(tmp_path, "prices.json")
+    assert status == 0, told
     saved = evaluate.Report.load(tmp_path / "report")
-    assert saved.answer in done.output
+    assert " ".join(saved.answer.split()) in told
     assert len(saved.tables["no_worse"]) == 1
     assert saved.summary["cost"].tolist() == pytest.approx(report.summary["cost"].tolist())
-    torn = CliRunner().invoke(app, [*command, "--prices", str(tmp_path / "torn.json")])
-    assert torn.exit_code != 0
-    assert "cannot be read as JSON" in f"{torn.output}{torn.exception}"
 
 
-@pytest.mark.parametrize(
-    ("written", "why"),
-    [
-        (None, "there is no file"),
-        (
-            '{"dear": {"per_hour": 1}, "cheap": {"per_hour": 1}, "dear": {"per_hour": 2}}',
-            "'dear' stands 2 times in one object",
-        ),
-        ('{"dear": {"per_hour": 1, "per_hour": 2}}', "'per_hour' stands 2 times in one object"),
-    ],
-)
-def test_a_file_of_prices_that_is_missing_or_has_a_name_twice_is_refused(written, why, tmp_path):
+def test_a_file_of_prices_that_is_missing_torn_or_has_a_name_twice_is_refused(tmp_path):
     (tmp_path / "rows.csv").write_text("text,dear,cheap,language\nan owl,an owl,an owl,en\n")
-    if written is not None:
+    twice = '{"dear": {"per_hour": 1}, "cheap": {"per_hour": 1}, "dear": {"per_hour": 2}}'
+    for name, written, why in (
+        ("gone.json", "", "there is no file"),
+        ("prices.json", '{"dear"', "cannot be read as JSON"),
+        ("prices.json", twice, "'dear' stands 2 times in one object"),
+        (
+            "prices.json",
+            '{"dear": {"per_hour": 1, "per_hour": 2}}',
+            "'per_hour' stands 2 times in one object",
+        ),
+    ):
         (tmp_path / "prices.json").write_text(written)
-    command = ["study", "recognition", str(tmp_path / "rows.csv"), "--out", str(tmp_path / "report")]
-    command += ["--hypothesis", "dear=dear", "--hypothesis", "cheap=cheap"]
-    done = CliRunner().invoke(app, [*command, "--prices", str(tmp_path / "prices.json")])
-    assert done.exit_code != 0
-    assert why in " ".join(f"{done.output}{done.exception}".split())
+        status, told = run_study(tmp_path, name)
+        assert (status != 0, why in told) == (True, True), told
 
 
 @pytest.mark.slow
-def test_translations_cost_by_the_characters_of_their_texts(tmp_path):
+def test_translations_cost_by_the_characters_of_their_texts():
     frame = pd.DataFrame(
         {"text": ["guten Tag", "gute Nacht", "ja"], "reference": ["good day", "good night", "yes"]}
     )
@@ -240,7 +195,6 @@ def test_translations_cost_by_the_characters_of_their_texts(tmp_path):
     assert lines["price_per_million_characters"].to_dict() == pytest.approx({"dear": 20.0, "cheap": 5.0})
     (cost,) = (view for view in report.build_views() if view.title == "Cost")
     assert "this set (USD)" in cost.headings
-    assert evaluate.verify(report.save(tmp_path / "report")).answer.endswith("all equal.")
 
 
 def translate(count=40, cheap=0.05, **options):

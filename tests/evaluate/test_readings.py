@@ -8,7 +8,6 @@ import pytest
 
 import speechlab as sl
 from speechlab import evaluate
-from speechlab.errors import InvalidRequestError
 
 # What the voice says in place of a word, unless it is in kana; 鬼滅 and 起温 are in no dictionary.
 MISREAD = {
@@ -100,19 +99,3 @@ def test_a_study_in_which_every_call_fails_judges_nothing(labs, tmp_path):
         report = evaluate.readings(voice, pd.DataFrame({"text": ["雨"]}), "mei", **options)
     assert report.answer.startswith("No word could be judged.")
     assert "1 call of texts failed, the first: " in report.notes[-1]
-
-
-def test_wrong_arguments_are_named(labs):
-    voice, *_ = labs
-    frame = pd.DataFrame({"text": ["雨"], "language": ["ja"]})
-    for wrong in (
-        {"known": {"雨": 3}},
-        {"known": {"雨": " "}},
-        {"known": ["雨"]},
-        {"words": -1},
-        {"voice": "nobody"},
-    ):
-        with pytest.raises(InvalidRequestError):
-            evaluate.readings(voice, frame, **{"voice": "mei", "progress": False, **wrong})
-    with pytest.raises(InvalidRequestError, match="none of the texts"):
-        evaluate.readings(voice, frame.assign(language="zh"), "mei", progress=False)

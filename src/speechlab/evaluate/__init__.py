@@ -10,6 +10,9 @@ from __future__ import annotations
 from speechlab._door import set_module_to_room as _name_after
 from speechlab.batch import Price
 from speechlab.evaluate._acceptance_study import acceptance
+from speechlab.evaluate._advice.advice import Advice as Advice
+from speechlab.evaluate._advice.advice import Lead as Lead
+from speechlab.evaluate._advice.conclusions import build_choice_conclusion as build_choice_conclusion
 from speechlab.evaluate._cast import speaks, voice_name
 from speechlab.evaluate._listening.listening_study import listening, listening_answers
 from speechlab.evaluate._listening.power import listening_power
@@ -21,7 +24,11 @@ from speechlab.evaluate._readings.readings_study import readings
 from speechlab.evaluate._recognition.recognition_study import recognition
 from speechlab.evaluate._report import PAGE_BYTES, Report
 from speechlab.evaluate._round_trip import round_trip
+from speechlab.evaluate._speech.drift import describe_days as describe_days
+from speechlab.evaluate._speech.drift import describe_drift as describe_drift
+from speechlab.evaluate._speech.drift import describe_time_drift as describe_time_drift
 from speechlab.evaluate._speech.latency import latency
+from speechlab.evaluate._statistics import estimate_quantile as estimate_quantile
 from speechlab.evaluate._translation.translation_study import translation
 from speechlab.evaluate._voices.voices_study import voices
 from speechlab.evaluate._watch.watch_study import watch

@@ -94,6 +94,7 @@ def combine_services_and_settings(
     )
     systems: dict[str, tuple[Client, dict[str, Any]]] = {}
     for service, client in resolve_services(lab).items():
+        check_client("lab", client, "; pass several as a dict by name")
         for setting, parameters in chosen.items():
             if not isinstance(parameters, Mapping):
                 raise build_argument_error(f"settings[{setting!r}]", parameters, allowed)
