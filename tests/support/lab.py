@@ -70,9 +70,8 @@ def jupyterlab(root):
     settings = root / "settings" / "@jupyterlab"
     written = {
         "apputils-extension/notification": {"fetchNews": "false", "checkForUpdates": False},
-        "notebook-extension/tracker": {
-            "windowingMode": "none"
-        },  # cells that are out of sight stay in the page
+        # cells that are out of sight stay in the page
+        "notebook-extension/tracker": {"windowingMode": "none"},
     }
     for name, values in written.items():
         file = settings / f"{name}.jupyterlab-settings"
@@ -242,7 +241,6 @@ class LabNotebook:
         notebook = json.loads((self.visit.folder / self.name).read_text())
         notebook["metadata"]["title"] = "a copy"  # the server trusts what it has signed, wherever it lies
         (self.visit.folder / copy).write_text(json.dumps(notebook))
-        self.visit.load()
         self._open(copy, self.visit.kernel())
         assert not any(self.page.evaluate(TRUSTED))
 
