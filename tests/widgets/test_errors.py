@@ -9,7 +9,7 @@ import pytest
 from speechlab import metrics
 from speechlab.errors import InvalidRequestError
 from speechlab.evaluate import Report
-from speechlab.widgets import AudioTable, ErrorBrowser
+from speechlab.widgets import ErrorBrowser
 
 SAID = ["good morning", "this is a test", "明日の精度", None, "all is well"]
 SMALL = ["good mourning", "this was test", "明日の制度", "x", "all is well"]
@@ -45,17 +45,15 @@ def test_worst_rows_stand_first_and_unscored_ones_last(small):
     table = ErrorBrowser(small)
     assert repr(table) == "ErrorBrowser(5 rows, 0 marked)"
     assert table.frame.index.tolist() == ["utt-1", "utt-0", "utt-2", "utt-3", "utt-4"]
-    assert shown(table) == [
-        "text",
-        "hypothesis",
-        "reading_cer",
-        "error_rate",
-        "errors",
-        "error_classes",
-        "score_error",
-        "language",
-        "voice",
-    ]
+    assert " ".join(shown(table)) == (
+        "text hypothesis reading_cer error_rate errors error_classes score_error language voice"
+    )
+    for names, kept in (
+        (["v"], "voice_name"),
+        ([None], "voice"),
+    ):  # voices without names are told by their ids
+        named = small.assign(voice_name=pd.array([None] * (len(small) - 1) + names, dtype="string"))
+        assert {"voice", "voice_name"} & set(shown(ErrorBrowser(named))) == {kept}
     assert (kinds(table)["voice"], kinds(table)["confusions"]) == ("category", "list")
 
 
@@ -100,14 +98,8 @@ def test_two_systems_stand_side_by_side_by_difference(frame, small, large, way):
     assert found["error_difference"].tolist()[:3] == [2, -1, 0]
     assert found["fewer_errors"].tolist()[:3] == ["small", "large", "neither"]
     assert found[["fewer_errors", "error_difference"]].iloc[3:].isna().all(axis=None)
-    assert shown(table)[:7] == [
-        "text",
-        *hypotheses,
-        "fewer_errors",
-        "error_difference",
-        "error_rate_small",
-        "error_rate_large",
-    ]
+    rates = ["fewer_errors", "error_difference", "error_rate_small", "error_rate_large"]
+    assert shown(table)[:7] == ["text", *hypotheses, *rates]
     assert [column["name"] for column in table.columns if column["compared"]] == hypotheses
     assert found.loc["utt-0", "confusions_small"] == ["morning → mourning"]
     assert found.loc["utt-0", "confusions_large"] == []
@@ -137,21 +129,6 @@ def test_reports_of_studies_show_their_errors(small, large):
     assert "asr_rtf" in both.frame
 
 
-def test_voices_without_names_are_told_by_their_ids(small):
-    named = ErrorBrowser(small.assign(voice_name=pd.array([None] * (len(small) - 1) + ["v"], dtype="string")))
-    bare = ErrorBrowser(small.assign(voice_name=pd.array([None] * len(small), dtype="string")))
-    shown = [{one["name"] for one in table.columns if one["shown"]} for table in (named, bare)]
-    assert ["voice_name" in names for names in shown] == [True, False]
-    assert ["voice" in names for names in shown] == [False, True]
-
-
-def test_two_systems_that_agree_are_still_two(small):
-    table = ErrorBrowser(small, small)
-    assert table.frame["hypothesis_a"].tolist() == table.frame["hypothesis_b"].tolist()
-    assert set(table.frame["fewer_errors"].dropna()) == {"neither"}
-    assert {"error_rate_a", "error_rate_b", "voice"} <= set(table.frame.columns)
-
-
 def test_what_people_note_goes_with_the_errors(small):
     table = ErrorBrowser(small)
     table.marked = ["utt-1"]
@@ -165,6 +142,7 @@ def test_a_table_without_errors_and_one_without_rows_are_tables(frame, small):
     assert ErrorBrowser(right).frame["confusions"].tolist() == [[]]
     assert len(ErrorBrowser(small.iloc[:0]).frame) == 0
     assert len(ErrorBrowser(small.iloc[:0], small.iloc[:0]).frame) == 0
+    assert set(ErrorBrowser(small, small).frame["fewer_errors"].dropna()) == {"neither"}
 
 
 def test_scores_without_their_texts_show_what_was_compared(small):
@@ -181,11 +159,6 @@ def test_the_saved_notebook_has_the_errors_as_text(small):
     assert "Errors" in html
     assert "substitution" in html
     assert "<audio" not in html
-
-
-def test_a_table_of_sound_filters_lists_too():
-    listed = pd.DataFrame({"audio": ["a.wav"] * 3, "tags": [["noisy", "far"], [], ("near",)]})
-    assert kinds(AudioTable(listed)) == {"tags": "list"}
 
 
 def test_what_does_not_belong_together_is_named(small, large):

@@ -14,8 +14,10 @@ from speechlab.batch import Counts, Outcome
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets import BatchPreview, Player, SegmentEditor
 
+VIEW = "application/vnd.jupyter.widget-view+json"
 
-def test_the_output_is_plain_html_and_no_widget():
+
+def test_the_output_is_plain_html_and_a_view_where_hosts_need_it(monkeypatch):
     clip = AudioClip(np.zeros(100), 24_000, "costs $5 <b>")
     player = Player(clip, [(0.0, 0.001, "<i>")])
     bundle = player._repr_mimebundle_()
@@ -24,17 +26,20 @@ def test_the_output_is_plain_html_and_no_widget():
     assert "&lt;i&gt;" in bundle["text/html"]
     assert b64decode(bundle["image/png"]) == clip._repr_png_()
     assert "image/png" not in BatchPreview()._repr_mimebundle_()
-
-
-VIEW = "application/vnd.jupyter.widget-view+json"
-
-
-@pytest.mark.parametrize(("name", "value"), [("VSCODE_PID", "1"), ("SPEECHLAB_WIDGETS", "live")])
-def test_hosts_that_need_a_view_get_html_and_view(monkeypatch, name, value):
-    monkeypatch.setenv(name, value)
-    bundle, metadata = BatchPreview()._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "text/plain", VIEW}
-    assert metadata == {}
+    # hosts that need it get a view too, unless a setting keeps the HTML still
+    for host in ({"VSCODE_PID": "1"}, {"SPEECHLAB_WIDGETS": "live"}):
+        with monkeypatch.context() as patch:
+            patch.setenv(*next(iter(host.items())))
+            bundle, metadata = BatchPreview()._repr_mimebundle_()
+            assert (set(bundle), metadata) == ({"text/html", "text/plain", VIEW}, {})
+    monkeypatch.setenv("VSCODE_PID", "1")
+    monkeypatch.setenv("SPEECHLAB_WIDGETS", "still")
+    bundle = player._repr_mimebundle_()
+    assert VIEW not in bundle
+    assert player._place not in bundle["text/html"]
+    monkeypatch.setenv("SPEECHLAB_WIDGETS", "off")
+    with pytest.raises(InvalidRequestError, match="neither 'live' nor 'still'"):
+        player._repr_mimebundle_()
 
 
 def test_colab_is_told_which_widget_manager_it_has_to_load(monkeypatch):
@@ -47,18 +52,6 @@ def test_colab_is_told_which_widget_manager_it_has_to_load(monkeypatch):
     bundle, metadata = player._repr_mimebundle_()
     assert VIEW in bundle
     assert metadata[VIEW]["colab"]["custom_widget_manager"]["url"] == url
-
-
-def test_a_setting_keeps_the_html_still(monkeypatch):
-    monkeypatch.setenv("VSCODE_PID", "1")
-    monkeypatch.setenv("SPEECHLAB_WIDGETS", "still")
-    player = Player(AudioClip(np.zeros(100), 24_000))
-    bundle = player._repr_mimebundle_()
-    assert VIEW not in bundle
-    assert player._place not in bundle["text/html"]
-    monkeypatch.setenv("SPEECHLAB_WIDGETS", "off")
-    with pytest.raises(InvalidRequestError, match="neither 'live' nor 'still'"):
-        player._repr_mimebundle_()
 
 
 def test_a_batch_whose_kernel_dies_is_in_the_notebook_as_it_was(monkeypatch):
@@ -101,7 +94,5 @@ def test_a_preview_ends_as_plain_html_in_every_host(monkeypatch, host):
         preview.begin(operation)
         preview.update([Outcome("ok", latency_s=0.1)], Counts(1, 1, 0, 0, 1.0))
         preview.end()
-    views = ["application/vnd.jupyter.widget-view+json" in bundle for bundle in put]
-    assert views == [False, bool(host), False]
-    live = [preview._place in bundle["text/html"] for bundle in put]
-    assert live == [False, True, False]
+    assert [VIEW in bundle for bundle in put] == [False, bool(host), False]
+    assert [preview._place in bundle["text/html"] for bundle in put] == [False, True, False]

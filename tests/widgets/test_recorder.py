@@ -97,12 +97,10 @@ def test_a_take_at_a_rate_that_cannot_be_sent_says_so():
 
 def test_silence_and_a_single_sample_are_takes_too():
     recorder = Recorder()
-    chunk(recorder, 0, [0], take="one")
-    end(recorder, 1, take="one")
-    chunk(recorder, 0, np.zeros(RATE), take="silent")
-    end(recorder, 1, take="silent")
-    assert [take["peak_dbfs"] for take in recorder.takes] == [None, None]
-    assert [take["level_dbfs"] for take in recorder.takes] == [None, None]
+    for take, samples in (("one", [0]), ("silent", np.zeros(RATE))):
+        chunk(recorder, 0, samples, take=take)
+        end(recorder, 1, take=take)
+    assert [(take["peak_dbfs"], take["level_dbfs"]) for take in recorder.takes] == [(None, None)] * 2
     assert str(recorder.static_html()).count("<audio") == 2
 
 
@@ -164,11 +162,8 @@ def test_what_makes_no_sense_is_refused_with_a_remedy():
     ]:
         with pytest.raises(InvalidRequestError, match=re.escape(said)):
             Recorder(**arguments)
-
-
-def test_the_longest_take_is_checked_when_it_is_set_later_too():
+    recorder = Recorder(max_s=20)
     for seconds in [0, -1, 3_601, float("nan"), float("inf")]:
-        recorder = Recorder(max_s=20)
         with pytest.raises(InvalidRequestError, match="at most 3600 seconds"):
             recorder.max_s = seconds
         assert recorder.max_s == 20

@@ -15,17 +15,12 @@ import polars as pl
 import pytest
 
 import speechlab as sl
-from speechlab import widgets
 from speechlab.audio import AudioClip, decode
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets import AudioTable
+from support.samples import tone
 
 HOSTILE = "<img src=x onerror=alert(1)></script><!-- $5 and $6 \u2028 \u202e"
-
-
-def tone(seconds=0.5, hz=440):
-    t = np.arange(round(seconds * 16_000)) / 16_000
-    return AudioClip((0.4 * np.sin(2 * np.pi * hz * t)).astype(np.float32), 16_000)
 
 
 @pytest.fixture
@@ -50,22 +45,12 @@ def answers_of(table, **asked):
     return sent
 
 
-def test_any_of_three_ways_shows_a_table(frame):
+def test_columns_are_told_apart_by_what_they_hold(frame):
     for table in (AudioTable(frame), sl.show(frame), frame.speech.show()):
         assert repr(table) == "AudioTable(6 rows, 0 marked)"
-    assert sl.show is widgets.show
-
-
-def test_columns_are_told_apart_by_what_they_hold(frame):
-    table = AudioTable(frame)
     kinds = {column["name"]: column["kind"] for column in table.columns}
-    assert kinds == {
-        "id": "label",
-        "language": "category",
-        "text": "text",
-        "hypothesis": "text",
-        "rate": "number",
-    }
+    texts = {"text": "text", "hypothesis": "text"}
+    assert kinds == {"id": "label", "language": "category", "rate": "number", **texts}
     assert table.reference == "text"
     assert [column["name"] for column in table.columns if column["compared"]] == ["hypothesis"]
     chosen = AudioTable(frame, columns=["text", "rate"], reference="hypothesis", hypotheses="text")
@@ -115,11 +100,8 @@ def test_a_row_without_sound_says_why():
         ((told, _),) = answers_of(table, type="outlines", rows=[1], bins=10)
         assert re.search(said, told["facts"][0][1])
         assert re.search(said, table.static_html())
-
-
-def test_one_sample_and_silence_are_sound():
     table = AudioTable(pd.DataFrame({"audio": [AudioClip([0.0], 8_000), AudioClip(np.zeros(8_000), 8_000)]}))
-    for row in (0, 1):
+    for row in (0, 1):  # one sample and silence are sound
         ((told, _),) = answers_of(table, type="sound", row=row)
         assert "error" not in told
     assert table.static_html().count("<audio") == 2
@@ -160,66 +142,45 @@ def test_differences_are_in_the_spelling_as_written(frame):
     assert {name for *_, name in pieces_of(table, 1)} == {"", "notation", "homophone"}
     assert pieces_of(table, 4) is None
     assert pieces_of(table, 5) == [["equal", "the same text", ""]]
-
-
-def test_neighboring_differences_have_the_worst_class(frame):
     cells = (
         ["The bus at 10:35 p.m. there", "the e-mail desk"],
         ["The bus at 10.35 pm their", "the email tesk"],
     )
     table = AudioTable(frame.head(2).assign(text=cells[0], hypothesis=cells[1], language="en"))
     classes = [[name for kind, _, name in pieces_of(table, row) if kind != "equal"] for row in (0, 1)]
-    assert classes == [["homophone"] * 2, ["recognition"] * 2]
+    assert classes == [["homophone"] * 2, ["recognition"] * 2]  # of neighbors the worst
 
 
-def test_differences_give_back_the_whole_hypothesis():
-    for said, heard, expected in [
-        ("a b c", "b c", "-a |=b c"),
-        ("a b c", "a b", "=a b|- c"),
-        ("a b c", "a c", "=a |-b |=c"),
-        ("", "hello", "+hello"),
-        ("hello", "", "-hello"),
-        ("Hello, world.", "hello world", "=hello world"),
-        ("costs $5", "costs $6!", "=costs |-$5|+$6|=!"),
+def test_differences_give_back_the_whole_hypothesis_and_whole_numbers():
+    for language, said, heard, expected in [
+        ("en", "a b c", "b c", "-a |=b c"),
+        ("en", "a b c", "a b", "=a b|- c"),
+        ("en", "a b c", "a c", "=a |-b |=c"),
+        ("en", "", "hello", "+hello"),
+        ("en", "hello", "", "-hello"),
+        ("en", "Hello, world.", "hello world", "=hello world"),
+        ("en", "costs $5", "costs $6!", "=costs |-$5|+$6|=!"),
+        ("ja", "気温は34.5度です", "気温は3試.5度です", "=気温は|-34.5|+3試.5|=度です"),
+        ("ja", "080-1234-1234です", "080-字000-1234です", "-080-1234-1234|+080-字000-1234|=です"),
+        ("ja", "11月20日", "地1月2地日", "-11|+地1|=月|-20|+2地|=日"),
+        ("ja", "合計は47ドル99セントです", "合計は$47.99です", "=合計は$|-47ドル99セント|+47.99|=です"),
+        ("zh", "气温是34.5度", "气温是3是.5度", "=气温是|-34.5|+3是.5|=度"),
     ]:
-        table = AudioTable(
-            pd.DataFrame({"audio": [tone()], "text": [said], "hyp": [heard]}), hypotheses=["hyp"]
-        )
-        table = AudioTable(table.frame, reference="text", hypotheses=["hyp"], language="en")
+        frame = pd.DataFrame({"audio": [tone()], "text": [said], "hyp": [heard]})
+        table = AudioTable(frame, reference="text", hypotheses=["hyp"], language=language)
         pieces = pieces_of(table, 0, "hyp")
         signs = {"equal": "=", "delete": "-", "insert": "+"}
         assert "|".join(signs[kind] + text for kind, text, _ in pieces) == expected
         assert "".join(text for kind, text, _ in pieces if kind != "delete") == heard
 
 
-def test_a_number_is_shown_whole_and_once():
-    for said, recognized, shown in [
-        ("気温は34.5度です", "気温は3試.5度です", "気温は-34.5+3試.5度です"),
-        ("080-1234-1234です", "080-字000-1234です", "-080-1234-1234+080-字000-1234です"),
-        ("11月20日", "地1月2地日", "-11+地1月-20+2地日"),
-        ("合計は47ドル99セントです", "合計は$47.99です", "合計は$-47ドル99セント+47.99です"),
-        ("气温是34.5度", "气温是3是.5度", "气温是-34.5+3是.5度"),
-    ]:
-        table = sl.show(
-            pd.DataFrame({"audio": [tone()], "text": [said], "hypothesis": [recognized]}),
-            reference="text",
-            language="zh" if "气" in said else "ja",
-        )
-        pieces = pieces_of(table, 0)
-        signs = {"equal": "", "delete": "-", "insert": "+"}
-        assert "".join(signs[kind] + text for kind, text, _ in pieces) == shown
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("language", ["ja", "zh", "en", "de"])
 def test_pieces_of_any_text_give_back_the_hypothesis(language):
     chance = random.Random(language)
+    signs = "0123456789.,-$円月日三十百あ字。"
     said, heard = (
-        [
-            "".join(chance.choices("0123456789.,-$円月日三十百あ字。", k=chance.randrange(1, 11)))
-            for _ in range(20)
-        ]
-        for _ in range(2)
+        ["".join(chance.choices(signs, k=chance.randrange(1, 11))) for _ in range(20)] for _ in range(2)
     )
     rows = pd.DataFrame({"audio": [tone()] * 20, "text": said, "hypothesis": heard})
     table = sl.show(rows, reference="text", language=language)
@@ -231,13 +192,8 @@ def test_pieces_of_any_text_give_back_the_hypothesis(language):
 
 def test_what_the_browser_notes_lands_in_columns(frame):
     table = AudioTable(frame)
-    for row, name, value in (
-        (1, "mark", True),
-        (1, "rating", 4),
-        (2, "note", HOSTILE),
-        (9, "mark", True),
-        (0, "id", 1),
-    ):
+    kept = (1, "mark", True), (1, "rating", 4), (2, "note", HOSTILE)
+    for row, name, value in (*kept, (9, "mark", True), (0, "id", 1)):
         answers_of(table, type="noted", row=row, name=name, value=value)
     noted = table.frame
     assert table.marked == ["b"]
@@ -247,6 +203,9 @@ def test_what_the_browser_notes_lands_in_columns(frame):
     assert noted.drop(columns=["mark", "rating", "note"]).equals(frame)
     again = AudioTable(noted)
     assert (again.marked, again.frame.loc["b", "rating"]) == (["b"], 4)
+    # each other view of the table learns of it
+    sent = answers_of(table, type="noted", row=1, name="rating", value=4)
+    assert sent == [({"type": "noted", "row": 1, "name": "rating", "value": 4}, []), ({"ask": None}, [])]
 
 
 def test_what_python_changes_is_told_to_the_browser(frame):
@@ -264,6 +223,13 @@ def test_what_python_changes_is_told_to_the_browser(frame):
     table.frame = frame.head(2)
     assert (table.count, table.revision, table.selected, table.marked) == (2, 1, None, [])
     assert answers_of(table, type="rows", start=0, revision=0) == []
+    repeated = AudioTable(pd.concat([frame, frame]))  # labels that repeat: by position
+    repeated.marked, repeated.selected = [7], 11
+    assert (repeated.marked, repeated.selected) == ([7], 11)
+    assert (
+        repr(AudioTable(pd.DataFrame({"audio": [tone()] * 2, "mark": [False, True]}, index=[3, 7])).marked)
+        == "[7]"
+    )
 
 
 def cells_of(table):
@@ -305,23 +271,18 @@ def test_cells_of_every_type_are_shown(tmp_path):
     assert table.save(tmp_path / "page.html").stat().st_size > 10_000
 
 
-def test_audio_cells_that_hold_no_sound_say_so():
+def test_tables_without_sound_and_without_rows_are_tables(frame):
     table = AudioTable(pd.DataFrame({"audio": [tone(), 3, b"junk", "/nope.wav"], "text": list("abcd")}))
     assert table.sound
     assert [column["name"] for column in table.columns] == ["text"]
     assert "audio" in AudioTable(pd.DataFrame({"audio": ["one", "two"], "clip": [tone()] * 2})).frame
-
-
-def test_show_takes_a_table_without_any_sound(frame):
     for none in (frame.head(0), frame.assign(audio=None)):
         table = AudioTable(none)
         assert (table.sound, table.count) == (True, len(none))
-    assert "audio" not in cells_of(AudioTable(frame.assign(audio=None)))
-
-
-def test_each_view_of_a_table_learns_what_was_noted_in_another(frame):
-    sent = answers_of(AudioTable(frame), type="noted", row=1, name="rating", value=4)
-    assert sent == [({"type": "noted", "row": 1, "name": "rating", "value": 4}, []), ({"ask": None}, [])]
+    assert "audio" not in cells_of(table)
+    table = AudioTable(frame.head(0), audio="audio")
+    assert (table.count, table.marked, table.frame["rating"].dtype) == (0, [], "Int64")
+    assert "0 rows" in table.static_html()
 
 
 @pytest.mark.parametrize(
@@ -348,12 +309,6 @@ def test_frames_of_other_kinds_say_what_to_give(frame):
         AudioTable(pd.concat({"one": frame}, axis=1))
 
 
-def test_an_empty_table_is_a_table(frame):
-    table = AudioTable(frame.head(0), audio="audio")
-    assert (table.count, table.marked, table.frame["rating"].dtype) == (0, [], "Int64")
-    assert "0 rows" in table.static_html()
-
-
 def test_what_no_browser_of_ours_would_ask_is_dropped(frame):
     for asked in [
         {"type": "sound", "row": 99},
@@ -368,13 +323,6 @@ def test_what_no_browser_of_ours_would_ask_is_dropped(frame):
         for _, buffers in answers_of(table, **asked):
             assert orjson.loads(buffers[0])[0]["pieces"] is None
         assert table.frame["rating"].isna().all()
-
-
-def test_an_index_that_repeats_is_called_by_position(frame):
-    table = AudioTable(pd.concat([frame, frame]))
-    table.marked = [7]
-    table.selected = 11
-    assert (table.marked, table.selected) == ([7], 11)
 
 
 def test_what_does_not_fit_is_named(frame):
@@ -404,10 +352,8 @@ def test_static_html_has_the_first_rows_with_sound(frame):
     assert html.count("<del") >= 3
     assert html.count("<img") == html.count('<img src="data:image/png;base64,') == 3
     assert "<script" not in html
-    alike = pd.DataFrame(
-        {"text": ["目前的经济"], "hypothesis": ["目前地经济"], "language": "zh", "audio": [tone()]}
-    )
-    html = AudioTable(alike).static_html()
+    alike = {"text": ["目前的经济"], "hypothesis": ["目前地经济"], "language": "zh", "audio": [tone()]}
+    html = AudioTable(pd.DataFrame(alike)).static_html()
     assert (
         html.count("background:rgba(222,160,30,.32)") == 3
     )  # both words, as in the live table, and the legend
@@ -449,11 +395,6 @@ def test_save_writes_a_page_whose_policy_stops_the_rest(frame, tmp_path):
     assert decode(base64.b64decode(sounds[0][0])).duration_s == pytest.approx(0.3, abs=0.05)
 
 
-def test_labels_of_marked_rows_are_plain_numbers():
-    frame = pd.DataFrame({"audio": [tone()] * 2, "mark": [False, True]}, index=[3, 7])
-    assert repr(AudioTable(frame).marked) == "[7]"
-
-
 def test_a_table_of_a_batch_begins_with_what_failed():
     clip = AudioClip(np.zeros(800), 8_000)
     frame = pd.DataFrame({"text": [f"row {n}" for n in range(20)], "audio": [clip] * 20})
@@ -479,8 +420,6 @@ def test_rows_of_a_page_that_takes_long_are_counted(monkeypatch, tmp_path):
     monkeypatch.setattr("speechlab.batch._run.progress.make_notebook_display", Panel)
     monkeypatch.setattr("speechlab.widgets._table.shown._PROGRESS_AFTER_S", 0.0)
     AudioTable(pd.DataFrame({"audio": [tone()] * 3})).save(tmp_path / "page.html")
-    assert [label for label in counted if isinstance(label, str)] == [
-        "waveforms of the page",
-        "sounds of the page",
-    ]
+    labels = [label for label in counted if isinstance(label, str)]
+    assert labels == ["waveforms of the page", "sounds of the page"]
     assert counted[-1] == (3, 3, "row")

@@ -23,12 +23,8 @@ def explorer(voices_lab):
 
 
 def button(explorer, name):
-    (found,) = [
-        one
-        for one in explorer._controls
-        if isinstance(one, ipywidgets.Button) and one.description.startswith(name)
-    ]
-    return found
+    buttons = [one for one in explorer._controls if isinstance(one, ipywidgets.Button)]
+    return next(one for one in buttons if one.description.startswith(name))
 
 
 def told(explorer):
@@ -59,6 +55,8 @@ def test_the_catalogue_is_a_table_that_has_cost_nothing_yet(explorer, voices_lab
 
 
 def test_voices_speak_and_one_that_fails_stops_no_other(explorer, voices_lab):
+    whole = explorer.speak("Hello.", voices=["whole: loud"]).iloc[0]  # it does not stream
+    assert (pd.isna(whole["error"]), whole["first_audible_s"]) == (True, whole["total_s"])
     before = voices_lab.usage.synthesized_chars
     rows = explorer.speak("Hello there.", voices=["quiet", "broken", "breaks-later", "both"])
     assert rows["voice"].str.removeprefix("tones: ").tolist() == ["quiet", "broken", "breaks-later", "both"]
@@ -92,19 +90,9 @@ def test_what_was_said_is_kept_and_not_asked_for_again(explorer, voices_lab):
     assert explorer.frame["text"].iloc[0] == "One."
     explorer.speak(voices=["quiet"])
     assert voices_lab.usage.synthesized_chars == before
-
-
-def test_speak_without_text_says_a_sample_of_the_language(explorer):
-    explorer.voices = ["quiet", "tones: loud"]
-    rows = explorer.speak()
-    assert rows["text"].iloc[0].startswith("すみません")
-    assert rows["text"].iloc[1].startswith("Excuse me")
-
-
-def test_a_voice_that_does_not_stream_is_heard_whole(explorer):
-    rows = explorer.speak("Hello.", voices=["whole: loud"])
-    assert rows["error"].isna().all()
-    assert rows["first_audible_s"].iloc[0] == rows["total_s"].iloc[0]
+    explorer.text = ""  # a sample of the language
+    rows = explorer.speak(voices=["quiet", "tones: loud"])
+    assert [text[:5] for text in rows["text"]] == ["すみません", "Excus"]
 
 
 def test_the_button_says_what_chosen_voices_cost(explorer):
@@ -115,12 +103,9 @@ def test_the_button_says_what_chosen_voices_cost(explorer):
     explorer.text = "12 and 34."
     assert explorer.voice == explorer.catalogue[0]
     assert (speak.description, speak.disabled) == ("Speak: 1 voice, 10 characters", False)
-    explorer._answer_message(
-        explorer, {"type": "noted", "row": 1, "name": "mark", "value": True, "revision": 0}, []
-    )
-    explorer._answer_message(
-        explorer, {"type": "noted", "row": 2, "name": "mark", "value": True, "revision": 0}, []
-    )
+    for row in (1, 2):
+        noted = {"type": "noted", "row": row, "name": "mark", "value": True, "revision": 0}
+        explorer._answer_message(explorer, noted, [])
     assert speak.description == "Speak: 2 voices, 20 characters"
     assert explorer.voices == [explorer.catalogue[1], explorer.catalogue[2]]
     speak.click()
@@ -163,15 +148,6 @@ def test_what_is_so_now_is_told_last(explorer):
     assert button(explorer, "Stop").disabled
 
 
-def test_a_service_that_is_gone_is_words_in_the_row(voices_lab):
-    gone = sl.Client("http://127.0.0.1:9", api_key="k", max_retries=0)
-    with gone:
-        explorer = VoiceExplorer(gone, voices_lab.voices())
-        rows = explorer.speak("Hello.", voices=["quiet", "tones: loud"])
-    assert rows["error"].str.contains("127.0.0.1").all()
-    assert explorer._rows.sounds.find_missing_reason(0).makeable  # play asks again
-
-
 def test_a_service_that_is_gone_is_asked_once(voices_lab):
     events = []
     with sl.Client("http://127.0.0.1:9", api_key="k", max_retries=0, on_event=events.append) as gone:
@@ -183,6 +159,7 @@ def test_a_service_that_is_gone_is_asked_once(voices_lab):
     assert rows["error"].str.contains("check base_url").all()
     assert "4 failed" in explorer._controls[-1].value
     assert explorer._controls[2].disabled
+    assert explorer._rows.sounds.find_missing_reason(0).makeable  # play asks again
 
 
 def test_the_saved_notebook_holds_what_was_heard(explorer):
@@ -214,19 +191,16 @@ def test_what_does_not_fit_is_refused(voices_lab):
     ]:
         with pytest.raises(InvalidRequestError, match=words):
             VoiceExplorer(**{"lab": voices_lab, **options})
-
-
-@pytest.mark.slow
-def test_what_cannot_be_chosen_is_refused(explorer, voices_lab):
-    with pytest.raises(InvalidRequestError, match="no voice is selected"):
-        explorer.speak("Hello.")
-    with pytest.raises(InvalidRequestError, match="fits no voice"):
-        explorer.voice = "nobody"
+    explorer = VoiceExplorer(voices_lab)
     other = VoiceExplorer(voices_lab, voices_lab.voices().find(language="zh"))
-    with pytest.raises(InvalidRequestError, match="not among"):
-        other.voices = [explorer.catalogue[0]]
-    with pytest.raises(InvalidRequestError, match=r"sl\.show"):
-        explorer.frame = explorer.frame
+    for act, words in [
+        (lambda: explorer.speak("Hello."), "no voice is selected"),
+        (lambda: setattr(explorer, "voice", "nobody"), "fits no voice"),
+        (lambda: setattr(other, "voices", [explorer.catalogue[0]]), "not among"),
+        (lambda: setattr(explorer, "frame", explorer.frame), r"sl\.show"),
+    ]:
+        with pytest.raises(InvalidRequestError, match=words):
+            act()
 
 
 @pytest.mark.parametrize("sounds", [True, False], ids=["the browser plays it", "it ends before"])
