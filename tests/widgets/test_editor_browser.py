@@ -8,7 +8,7 @@ import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.widgets import SegmentEditor
-from support.browser import looks, needs_axe, told, violations
+from support.browser import looks, needs_axe, press, told, violations
 
 pytestmark = pytest.mark.browser
 
@@ -161,24 +161,15 @@ def test_all_of_it_by_keys_alone(show_editor, editor):
     page = show_editor(editor)
     canvas(page).focus()
     page.keyboard.press("n")  # plays the first, which is chosen then
-    page.keyboard.press("Space")
-    page.keyboard.press("Home")
-    for key in ("PageUp", "ArrowLeft", "ArrowLeft", "ArrowLeft"):  # 4, 3, 2, 1
-        page.keyboard.press(key)
-    for _ in range(10):
-        page.keyboard.press(",")
-    page.keyboard.press("[")
+    press(page, "Space", "Home", "PageUp", "ArrowLeft", "ArrowLeft", "ArrowLeft", *[","] * 10, "[")
     assert spans(page, editor)[0] == (0.9, 1.0)
-    page.keyboard.press("Shift+ArrowRight")
-    page.keyboard.press("Shift+ArrowRight")
+    press(page, "Shift+ArrowRight", "Shift+ArrowRight")
     assert spans(page, editor)[0] == (0.92, 1.02)
     page.keyboard.press("Control+z")  # both steps in one
     assert spans(page, editor)[0] == (0.9, 1.0)
     page.keyboard.press("Control+Shift+Z")
     assert spans(page, editor)[0] == (0.92, 1.02)
-    for _ in range(7):
-        page.keyboard.press(".")
-    page.keyboard.press("c")
+    press(page, *["."] * 7, "c")
     assert spans(page, editor)[:2] == [(0.92, 0.97), (0.97, 1.02)]
     assert told(page, editor).frame["text"].tolist()[:2] == ["one two", ""]
     assert told(page, editor).frame["number"].tolist() == [7, 7, 8, 9]
@@ -194,8 +185,7 @@ def test_all_of_it_by_keys_alone(show_editor, editor):
     page.keyboard.type("new x")
     page.keyboard.press("Enter")
     assert told(page, editor).frame["text"].tolist()[0] == "new x"
-    for _ in range(12):
-        page.keyboard.press("Control+z")
+    press(page, *["Control+z"] * 12)
     assert spans(page, editor) == [(0.5, 1.0), (1.5, 2.0), (3.0, 3.5)]
     assert told(page, editor).changes.empty
     assert status(page) == "Nothing to undo"
@@ -246,11 +236,10 @@ def test_fields_change_times_text_and_speaker(show_editor, editor):
     assert told(page, editor).frame["text"].tolist()[0] == "typed to the end"
 
 
-def test_fields_that_nobody_typed_in_change_nothing(show_player):
+def test_fields_that_nobody_typed_in_change_nothing(show_editor):
     texts = ["one\r\ntwo", "  with spaces "]
     editor = SegmentEditor(tone(4), [(0.5, 1.0, texts[0]), (1.5, 2.0, texts[1])])
-    page = show_player(editor)
-    page.locator(".sl-segments li").first.wait_for()
+    page = show_editor(editor)
     choose(page, 0)
     choose(page, 1)
     assert told(page, editor).edits == 0
@@ -281,19 +270,9 @@ def test_segment_and_edges_play_to_the_sample(show_editor, editor):
         page.evaluate("model.emit('msg:custom', { type: 'pause' }, [])")
 
 
-def test_a_speaker_who_says_nothing_is_named_without_a_colon(show_player):
-    frame = pd.DataFrame(
-        {"start": [0.0, 2.0], "end": [2.0, 4.0], "text": ["", "said"], "speaker": ["Ann", "Bo"]}
-    )
-    page = show_player(SegmentEditor(tone(4), frame))
-    page.wait_for_function("words.includes('Ann') && words.includes('Bo: said')")
-    assert not page.evaluate("words.some((one) => one.startsWith('Ann:'))")
-
-
-def test_edited_times_are_multiples_of_what_they_snap_to(show_player):
+def test_segments_snap_to_multiples_and_overlap_in_lanes(show_editor):
     editor = SegmentEditor(tone(4), [(0.5, 1.0)], snap_s=0.03)
-    page = show_player(editor)
-    page.locator(".sl-segments li").first.wait_for()
+    page = show_editor(editor)
     drag(page, 1.0, 2.345)
     assert spans(page, editor) == [(0.5, 2.34)]
     page.get_by_label("Start (s)").fill("0.7")
@@ -301,12 +280,13 @@ def test_edited_times_are_multiples_of_what_they_snap_to(show_player):
     assert spans(page, editor) == [(0.69, 2.34)]
     drag(page, 2.34, 0.1)  # past the start: as short as may be
     assert spans(page, editor) == [(0.69, 0.72)]
-
-
-def test_overlapping_segments_are_dragged_in_lanes(show_player):
-    editor = SegmentEditor(tone(4), [(0.5, 2.0, "a"), (1.0, 3.0, "b")])
-    page = show_player(editor)
-    page.locator(".sl-segments li").first.wait_for()
+    frame = pd.DataFrame(
+        {"start": [0.5, 1.0], "end": [2.0, 3.0], "text": ["", "said"], "speaker": ["Ann", "Bo"]}
+    )
+    editor = SegmentEditor(tone(4), frame)
+    page = show_editor(editor)
+    page.wait_for_function("words.includes('Ann') && words.includes('Bo: said')")
+    assert not page.evaluate("words.some((one) => one.startsWith('Ann:'))")
     drag(page, 1.5, 1.9, y=TIER_PX + 24)
     assert spans(page, editor)[0] == (0.5, 2.0)
     assert spans(page, editor)[1] == pytest.approx((1.4, 3.4), abs=0.01)
@@ -338,20 +318,15 @@ def test_what_python_sets_shows_and_wins_over_a_drag_and_a_text(show_editor, edi
 
 def test_edits_of_another_window_and_refused_ones_show(show_editor, editor):
     page = show_editor(editor)
-    editor._answer_message(
-        editor, {"type": "edit", "revision": 0, "by": "other", "number": 1, "put": [], "removed": [0]}, []
-    )
-    deliver(page)
-    assert page.locator(".sl-segments li").count() == 2
-    assert status(page) == "Edited in another window"
-    editor._answer_message(
-        editor,
-        {"type": "edit", "revision": 0, "by": "other", "put": [[1, 9, 8, "", "", 1]], "removed": []},
-        [],
-    )
-    deliver(page)
-    assert "The edit was not applied" in status(page)
-    assert page.locator(".sl-segments li").count() == 2
+    edit = {"type": "edit", "revision": 0, "by": "other", "number": 1, "put": [], "removed": [0]}
+    for change, said in (
+        ({}, "Edited in another window"),
+        ({"put": [[1, 9, 8, "", "", 1]], "removed": []}, "The edit was not applied"),
+    ):
+        editor._answer_message(editor, {**edit, **change}, [])
+        deliver(page)
+        assert page.locator(".sl-segments li").count() == 2
+        assert status(page).startswith(said)
 
 
 def test_edits_that_cross_end_as_python_has_them(show_editor, editor):
@@ -429,8 +404,7 @@ def test_segments_dragged_past_others_are_listed_in_order(show_editor, editor):
     assert listed.all_text_contents() == ["聞き", "one two", HOSTILE]
     drag(page, 3.25, 0.4)
     assert listed.all_text_contents() == [HOSTILE, "聞き", "one two"]
-    page.keyboard.press("Control+z")
-    page.keyboard.press("Control+z")
+    press(page, "Control+z", "Control+z")
     assert listed.all_text_contents() == ["one two", "聞き", HOSTILE]
 
 
@@ -456,8 +430,7 @@ def test_tab_passes_the_list_and_focus_stays(show_editor, editor):
     focused = "document.activeElement.textContent"
     assert HOSTILE in page.evaluate(focused)
     page.get_by_role("button", name="Delete").focus()
-    for _ in range(2):
-        page.keyboard.press("Enter")
+    press(page, *["Enter"] * 2)
     assert len(told(page, editor).frame) == 0
     assert canvas(page).evaluate("node => node === document.activeElement")
     assert page.get_by_text("There are no segments").count() == 1

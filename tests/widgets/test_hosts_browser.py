@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 import time
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab.audio import AudioClip
 from speechlab.widgets import AudioTable, Recorder
 from support.browser import FAKE_MODEL
 from support.lab import server
+from support.samples import tone
 from support.sockets import free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(240)]
@@ -104,8 +103,7 @@ FRAMES = {
 
 @pytest.mark.parametrize("host", FRAMES)
 def test_a_table_lives_in_the_frame_of_another_host(shown, host):
-    tone = AudioClip((0.2 * np.sin(np.arange(12_000) / 12)).astype(np.float32), 24_000)
-    table = AudioTable(pd.DataFrame({"audio": [tone] * 3, "text": "<img src=x onerror=alert(1)>"}))
+    table = AudioTable(pd.DataFrame({"audio": [tone()] * 3, "text": "<img src=x onerror=alert(1)>"}))
     shown.answer(table)
     shown.origin = "http://page.localhost"  # as secure as https
     url = "http://frame.localhost/"

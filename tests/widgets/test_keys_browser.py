@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab.audio import AudioClip
 from speechlab.batch import Counts, Outcome
 from speechlab.widgets import AudioTable, BatchPreview, ListeningTest, Player, Recorder, SegmentEditor
+from support.browser import press
+from support.samples import tone
 
 pytestmark = pytest.mark.browser
 
 KEYS = [*"abcdefghijklmnopqrstuvwxyz0123456789", *"ABCDMXYZ", " ", "Enter", "Escape", "Delete", "Backspace"]
-KEYS += [
-    "ArrowUp",
-    "ArrowDown",
-    "ArrowLeft",
-    "ArrowRight",
-    "Home",
-    "End",
-    "PageUp",
-    "PageDown",
-    "Shift+Enter",
-]
-KEYS += ["Control+z", "Control+a", "Control+x", "Control+v", "Control+Enter", "Shift+ArrowDown"]
+KEYS += [*(f"Arrow{way}" for way in ("Up", "Down", "Left", "Right")), "Home", "End", "PageUp", "PageDown"]
+KEYS += ["Shift+Enter", *(f"Control+{key}" for key in ("z", "a", "x", "v", "Enter")), "Shift+ArrowDown"]
 FEW = ["m", "ArrowDown", "Enter"]
 """Keys that change a notebook, pressed at each place."""
 DISPATCH = """(keys) => {
@@ -53,14 +43,9 @@ PLACES = """() => {
 }"""
 
 
-def tone(seconds=0.4):
-    t = np.arange(round(seconds * 16_000)) / 16_000
-    return AudioClip((0.3 * np.sin(2 * np.pi * 300 * t)).astype(np.float32), 16_000)
-
-
 def rows(count=6):
     return pd.DataFrame(
-        {"audio": [tone()] * count, "text": "said", "hypothesis": "heard", "rate": range(count)}
+        {"audio": [tone(0.4)] * count, "text": "said", "hypothesis": "heard", "rate": range(count)}
     )
 
 
@@ -73,7 +58,7 @@ def show_by_name(request, shown, name):
         return request.getfixturevalue("show_player")(SegmentEditor(tone(2), [(0.2, 0.5, "one")]))
     if name == "test":
         systems = pd.DataFrame(
-            {"item": [*"aabb"], "system": ["one", "two"] * 2, "audio": [tone(), tone(0.5)] * 2}
+            {"item": [*"aabb"], "system": ["one", "two"] * 2, "audio": [tone(0.4), tone(0.5)] * 2}
         )
         return request.getfixturevalue("show_test")(ListeningTest(systems, "ab", training=0, checks=0))
     if name == "recorder":
@@ -131,14 +116,12 @@ def test_keys_stay_in_the_table_when_the_focus_goes(show_table):
     page.keyboard.press("5")
     page.get_by_role("button", name="Marked").click()
     page.get_by_role("button", name="Show all").click()  # hides itself
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("m")
+    press(page, "ArrowDown", "m")
     page.wait_for_function("document.querySelectorAll('.sl-star[aria-pressed=true]').length === 2")
     page.get_by_label("Note on row 2").click()
     page.evaluate("document.activeElement.disabled = true")
     page.wait_for_function("document.activeElement === document.body")
-    page.keyboard.press("4")
-    page.keyboard.press("ArrowDown")
+    press(page, "4", "ArrowDown")
     page.wait_for_function("document.querySelector('.sl-on')?.dataset.row === '2'")
     assert page.evaluate("leaked") == []
     assert table.frame["rating"].tolist()[:2] == [5, 4]
@@ -148,16 +131,14 @@ def test_the_keys_of_a_table_work_wherever_it_was_clicked(show_table):
     table = AudioTable(rows())
     page = show_table(table)
     page.locator(".sl-heard").click()  # the caption
-    for key in ("m", "ArrowDown", "5"):
-        page.keyboard.press(key)
+    press(page, "m", "ArrowDown", "5")
     page.get_by_role("button", name="Columns").click()
     page.keyboard.press("3")
     page.locator(".sl-panel").get_by_label("rate").click()
     page.keyboard.press("m")
     page.keyboard.press(" ")  # presses the box
     page.locator(".sl-status").click()
-    page.keyboard.press("End")
-    page.keyboard.press("2")
+    press(page, "End", "2")
     page.wait_for_function("document.querySelector('.sl-on')?.dataset.row === '5'")
     page.evaluate("model.answered()")
     assert page.evaluate("leaked") == []

@@ -7,29 +7,19 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets import AudioTable, ErrorBrowser
+from support.samples import tone
 
 pytestmark = pytest.mark.browser
 
 HOSTILE = "=1+1<img src=x onerror='window.fired=1'>\u202e, \"two\"\nlines"
 
 
-def tone():
-    return AudioClip(0.3 * np.sin(np.arange(4_000) / 8).astype(np.float32), 16_000)
-
-
 def rows(count=5):
+    texts = [f"sentence {row}" for row in range(count)]
     names = [f"k{row}" for row in range(count)]
-    return pd.DataFrame(
-        {
-            "audio": [tone()] * count,
-            "text": [f"sentence {row}" for row in range(count)],
-            "rate": range(count),
-        },
-        index=names,
-    )
+    return pd.DataFrame({"audio": [tone(0.25)] * count, "text": texts, "rate": range(count)}, index=names)
 
 
 def saved(table, tmp_path, shown):
@@ -74,6 +64,8 @@ def test_the_page_of_errors_is_marked_and_given_back_too(shown, tmp_path):
     page = saved(ErrorBrowser(frame), tmp_path, shown)
     page.locator(".sl-row").first.wait_for()
     page.get_by_role("button", name="Mark row 1").click()
+    page.get_by_role("button", name="Filter").click()
+    page.get_by_role("group", name="Error classes").get_by_role("checkbox").first.check()
     file = marked_file(page, tmp_path)
     worst = ErrorBrowser(frame).frame.index[0]
     assert ErrorBrowser(frame, marks=file).marked == [worst]

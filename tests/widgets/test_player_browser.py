@@ -11,7 +11,7 @@ import soundfile as sf
 
 from speechlab.audio import AudioClip
 from speechlab.widgets import Player
-from support.browser import looks, needs_axe, violations
+from support.browser import looks, needs_axe, press, violations
 
 pytestmark = pytest.mark.browser
 
@@ -46,21 +46,15 @@ def played(page):
     return page.evaluate("starts.map(({ offset, duration, rate }) => [offset, duration, rate])")
 
 
-def test_player_has_names_roles_and_values(show_player, player):
+def test_player_has_names_roles_values_and_contrast(show_player, player):
     page = show_player(player)
     seen = []
     for _ in range(11):
         page.keyboard.press("Tab")
-        seen.append(
-            page.evaluate(
-                "document.activeElement.getAttribute('aria-label') ?? document.activeElement.className"
-            )
-        )
-    assert seen == [
-        *("Position", "sl-toggle", "sl-small", "Speed", "Zoom in", "sl-small"),
-        *("sl-segment",) * 3,
-        *("", ""),
-    ]
+        named = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.className"
+        seen.append(page.evaluate(named))
+    assert seen[:6] == ["Position", "sl-toggle", "sl-small", "Speed", "Zoom in", "sl-small"]
+    assert seen[6:] == [*["sl-segment"] * 3, "", ""]
     slider(page).focus()
     assert slider(page).evaluate("node => getComputedStyle(node).outlineWidth") == "3px"  # the focus is seen
     assert page.get_by_role("group", name="Player: a <b>clip</b>").count() == 1
@@ -73,10 +67,7 @@ def test_player_has_names_roles_and_values(show_player, player):
     assert loop.get_attribute("aria-pressed") == "false"
     loop.click()
     assert loop.get_attribute("aria-pressed") == "true"
-
-
-def test_player_shows_text_as_text_with_contrast(show_player, player):
-    page = show_player(player)
+    # text is text, and has contrast
     assert page.get_by_text("<img src=x").count() == 1
     page.evaluate("model.set('title', '<svg onload=window.fired=1>')")
     assert page.get_by_text("<svg onload").count() == 1
@@ -144,32 +135,20 @@ def test_play_and_pause_by_button_key_and_removal(show_player, player):
 def test_keys_move_and_none_of_them_reaches_the_notebook(show_player, player):
     page = show_player(player)
     slider(page).focus()
-    for key, expected in [
-        ("End", 4),
-        ("ArrowLeft", 3),
-        ("ArrowDown", 2),
-        ("ArrowUp", 3),
-        ("Home", 0),
-        (".", 0.01),
-        (",", 0),
-        ("PageUp", 4),
-    ]:
+    arrows = ("ArrowLeft", 3), ("ArrowDown", 2), ("ArrowUp", 3)
+    for key, expected in [("End", 4), *arrows, ("Home", 0), (".", 0.01), (",", 0), ("PageUp", 4)]:
         page.keyboard.press(key)
         assert state(page, "current_time") == pytest.approx(expected)
         assert slider(page).get_attribute("aria-valuenow") == f"{expected:.2f}"
-    page.keyboard.press("x")
-    page.keyboard.press("Shift+M")
+    press(page, "x", "Shift+M")
     page.get_by_role("button", name="Play", exact=True).focus()
     for key, name, expected in [("l", "loop", True), ("s", "spectrogram", True), ("L", "loop", False)]:
         page.keyboard.press(key)
         assert state(page, name) is expected
-    page.keyboard.press("a")
-    page.keyboard.press("s")
+    press(page, "a", "s")
     # a selection is made, zoomed and dropped
     slider(page).focus()
-    page.keyboard.press("Home")
-    for key in ("ArrowRight", "[", "ArrowRight", "]"):
-        page.keyboard.press(key)
+    press(page, "Home", "ArrowRight", "[", "ArrowRight", "]")
     assert state(page, "selection") == [1, 2]
     page.keyboard.press("+")
     assert state(page, "view") == [0.75, 2.75]
@@ -215,11 +194,7 @@ def test_a_selection_repeats_without_a_gap(show_player, player):
     assert [start[1:] for start in starts] == [pytest.approx([1, 0.2])] * len(starts)
     assert np.diff([start[0] for start in starts]) == pytest.approx(0.2)
     page.wait_for_timeout(400)
-    assert (
-        1
-        <= page.evaluate("Number(document.querySelector('.sl-slider').getAttribute('aria-valuenow'))")
-        <= 1.2
-    )
+    assert 1 <= float(slider(page).get_attribute("aria-valuenow")) <= 1.2
     page.keyboard.press("l")
     page.wait_for_function("starts.at(-1).duration > 2")
     slider(page).press("Space")
@@ -244,10 +219,8 @@ def test_pieces_of_sound_follow_to_the_sample(show_player):
     page = show_player(Player(AudioClip(tone(25), RATE)))
     page.evaluate("model.emit('msg:custom', {type: 'play', start: 9.9, end: 10.2})")
     starts = played(page)
-    assert [tuple(round(value * RATE) for value in start[:2]) for start in starts] == [
-        (237_600, 2_400),
-        (0, 4_800),
-    ]
+    frames = [tuple(round(value * RATE) for value in start[:2]) for start in starts]
+    assert frames == [(237_600, 2_400), (0, 4_800)]
     whens = page.evaluate("starts.map(({ when }) => when)")
     assert whens[1] - whens[0] == pytest.approx(0.1)
     assert {asked["piece"] for asked in page.evaluate("sent") if asked["type"] == "sound"} == {0, 1}
@@ -278,11 +251,8 @@ def test_the_end_of_three_hours_plays_at_once(show_player, tmp_path):
 
 
 def test_clips_play_in_step_and_one_of_them_is_heard(show_player):
-    clips = {
-        "quiet": AudioClip(tone(3, level=0.1), RATE),
-        "<b>loud</b>": AudioClip(tone(2, level=0.8), 16_000),
-    }
-    page = show_player(Player(clips))
+    quiet, loud = AudioClip(tone(3, level=0.1), RATE), AudioClip(tone(2, level=0.8), 16_000)
+    page = show_player(Player({"quiet": quiet, "<b>loud</b>": loud}))
     quiet, loud = (clip["gain"] for clip in state(page, "clips"))
     assert (quiet, loud) == (1, pytest.approx(0.125, rel=0.02))
     page.get_by_role("button", name="Play", exact=True).click()
@@ -313,17 +283,14 @@ def test_tiers_are_seen_listed_and_played(show_player):
 
 
 def test_segments_of_a_tier_that_overlap_stand_below_each_other(show_player):
-    tiers = {
-        "one": [(2.0, 3.0, "later"), (0.5, 2.5, "long"), (1.0, 1.5, "within")],
-        "other": [(0, 3, "below")],
-    }
+    overlapping = [(2.0, 3.0, "later"), (0.5, 2.5, "long"), (1.0, 1.5, "within")]
+    tiers = {"one": overlapping, "other": [(0, 3, "below")]}
     page = show_player(Player(AudioClip(tone(3), RATE), tiers))
     box = page.locator("canvas").bounding_box()
     first = 18 + 88 + 15 + 12  # the middle of the first lane, below the time axis, the waveform and the name
     for seconds, lane, index in ((1.2, 0, 1), (1.2, 1, 2), (2.2, 1, 0), (1.2, 2, 0)):
-        page.mouse.click(
-            box["x"] + box["width"] * seconds / 3, box["y"] + first + 24 * lane + 15 * (lane == 2)
-        )
+        y = box["y"] + first + 24 * lane + 15 * (lane == 2)
+        page.mouse.click(box["x"] + box["width"] * seconds / 3, y)
         assert (state(page, "tier"), state(page, "selected")) == (int(lane == 2), index)
     assert "lane" not in page.evaluate("JSON.stringify(model.get('layers'))")
 
@@ -388,9 +355,8 @@ def test_words_light_up_as_they_are_spoken(show_player):
     page = show_player(Player(AudioClip(tone(4), RATE), {"words": words}))
     listed = page.get_by_role("list", name="Segments: words")
     assert listed.evaluate("list => getComputedStyle(list).display") == "flex"
-    assert (
-        listed.get_by_role("button", name="0:00.10 – 0:00.40 good").count() == 1
-    )  # the times are read, not seen
+    # the times are read, not seen
+    assert listed.get_by_role("button", name="0:00.10 – 0:00.40 good").count() == 1
     page.evaluate("model.set('current_time', 1.0)")
     slider(page).press(" ")
     page.wait_for_function("model.get('playing')")

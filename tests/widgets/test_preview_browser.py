@@ -24,16 +24,9 @@ def heard(text, language="en", latency_s=0.42):
 def preview():
     made = BatchPreview(rows=4)
     made.begin("transcribe")
-    refused = Outcome(
-        "error", error=SpeechLabError("the service is busy: <b>wait</b>"), attempts=3, latency_s=9.1
-    )
-    rows = [
-        heard("gone"),
-        heard("聞き取れてますか", "ja"),
-        heard(HOSTILE),
-        refused,
-        heard("The last of them."),
-    ]
+    busy = SpeechLabError("the service is busy: <b>wait</b>")
+    rows = [heard("gone"), heard("聞き取れてますか", "ja"), heard(HOSTILE), heard("The last of them.")]
+    rows.insert(3, Outcome("error", error=busy, attempts=3, latency_s=9.1))
     made.update(rows, Counts(17, 40, 1, 1200, 12.0))
     return made
 
@@ -47,17 +40,13 @@ def test_preview_shows_rows_and_line_as_text(show_preview, preview):
     line += " · most often: the service is busy: <b>wait</b>"
     assert page.locator(".sl-summary").text_content() == line
     assert page.locator("[aria-live]").all_text_contents() == [line]
-    assert (
-        page.locator("tbody tr").nth(2).text_content()
-        == "errorthe service is busy: <b>wait</b>9.10 s, 3 tries"
-    )
+    failed = page.locator("tbody tr").nth(2).text_content()
+    assert failed == "errorthe service is busy: <b>wait</b>9.10 s, 3 tries"
     assert page.get_by_text("<img src=x").count() == 1
     for look in looks(page, ("light", 820), ("dark", 820)):
-        inks = page.locator("strong, tbody .sl-text").evaluate_all(
-            "nodes => nodes.map((node) => getComputedStyle(node).color)"
-        )
-        assert len(inks) == 5
-        assert len(set(inks)) == 1, look
+        colors = "nodes => nodes.map((node) => getComputedStyle(node).color)"
+        inks = page.locator("strong, tbody .sl-text").evaluate_all(colors)
+        assert (len(inks), len(set(inks))) == (5, 1), look
     page.evaluate("model.set('title', '<svg onload=window.fired=1>')")
     page.evaluate("model.set('summary', '<svg onload=window.fired=1>')")
     assert page.locator("img, svg, b").count() == 0

@@ -110,10 +110,7 @@ def test_takes_play_are_recorded_again_and_deleted(show_recorder):
             sounding.add(this);
             return start.call(this);
           };
-          AudioBufferSourceNode.prototype.stop = function () {
-            sounding.delete(this);
-            return stop.call(this);
-          };
+          AudioBufferSourceNode.prototype.stop = function () { sounding.delete(this); return stop.call(this); };
         }"""
     )
     shown.record(0.3)
@@ -183,54 +180,56 @@ def test_the_level_is_told_and_so_is_clipping(show_recorder, launch, tmp_path):
     )
 
 
-def test_the_browser_refuses_without_leave_and_says_so(show_recorder, launch):
-    flags = [flag.replace("fake-ui-for-media-stream", "fake-ui-for-media-stream=deny") for flag in MICROPHONE]
-    shown = show_recorder(Recorder(), launch(*flags), permissions=[])
-    shown.press("Record")
-    shown.page.get_by_text("The browser refuses the microphone. Allow it for this page").wait_for()
-    assert shown.page.get_by_role("button", name="Record").is_enabled()
-    assert shown.recorder.clips == []
-
-
-def test_there_is_no_microphone_and_it_says_so(show_recorder, chromium):
-    shown = show_recorder(Recorder(), chromium)
-    shown.press("Record")
-    shown.page.get_by_text("There is no microphone. Connect one, then record again.").wait_for()
-
-
-def test_an_origin_that_is_not_secure_gets_none_and_it_says_so(show_recorder):
-    shown = show_recorder(Recorder(), origin="http://page.test", permissions=[])
-    assert "only to pages over https, or from this machine" in shown.status()
-    assert shown.page.get_by_role("button", name="Record").is_disabled()
-
-
-def test_other_refusals_are_words(show_recorder):
-    shown = show_recorder(Recorder())
+def test_a_recorder_without_a_microphone_says_why(show_recorder, launch, chromium):
+    for options, said in (
+        ({"origin": "http://page.test", "permissions": []}, "only to pages over https, or from this machine"),
+        (
+            {"headers": {"Permissions-Policy": "microphone=()"}},
+            "The program that shows this notebook keeps the microphone",
+        ),
+    ):
+        shown = show_recorder(Recorder(), **options)
+        assert said in shown.status()
+        assert shown.page.get_by_role("button", name="Record").is_disabled()
+    deny = [flag.replace("fake-ui-for-media-stream", "fake-ui-for-media-stream=deny") for flag in MICROPHONE]
+    for shown, said in (
+        (
+            show_recorder(Recorder(), launch(*deny), permissions=[]),
+            "refuses the microphone. Allow it for this page",
+        ),
+        (show_recorder(Recorder(), chromium), "There is no microphone. Connect one, then record again."),
+    ):
+        shown.press("Record")
+        shown.page.get_by_text(said).wait_for()
+        assert shown.page.get_by_role("button", name="Record").is_enabled()
+        assert shown.recorder.clips == []
+    refuse = (
+        "navigator.mediaDevices.getUserMedia = async () => { throw new DOMException('<b>why</b>', name); }"
+    )
     for name, said in (
         ("NotReadableError", "another program may be using it"),
         ("OverconstrainedError", "Choose another one"),
         ("StrangeError", "The microphone cannot be used: <b>why</b>"),
     ):
-        shown.page.evaluate(
-            """(name) => {
-              navigator.mediaDevices.getUserMedia = async () => { throw new DOMException("<b>why</b>", name); };
-            }""",
-            name,
-        )
+        shown.page.evaluate(f"name => {{ {refuse}; }}", name)
         shown.press("Record")
         shown.page.get_by_text(said).wait_for()
 
 
+COUNT_ENDS = """() => {
+  window.ended = 0;
+  const stop = MediaStreamTrack.prototype.stop;
+  MediaStreamTrack.prototype.stop = function () { ended += 1; return stop.call(this); };
+}"""
+
+
 def test_recorder_says_that_no_code_may_run_in_audio(show_recorder):
     shown = show_recorder(Recorder())
-    shown.page.evaluate(
-        """() => {
-          window.ended = 0;
-          const stop = MediaStreamTrack.prototype.stop;
-          MediaStreamTrack.prototype.stop = function () { ended += 1; return stop.call(this); };
-          AudioWorklet.prototype.addModule = () => Promise.reject(new DOMException("policy", "AbortError"));
-        }"""
+    shown.page.evaluate(COUNT_ENDS)
+    refuse = (
+        "AudioWorklet.prototype.addModule = () => Promise.reject(new DOMException('policy', 'AbortError'))"
     )
+    shown.page.evaluate(f"void ({refuse})")
     shown.press("Record")
     shown.page.get_by_text("the page's policy lets no code into the audio thread").wait_for()
     assert shown.page.evaluate("ended") == 1
@@ -251,12 +250,6 @@ def test_a_microphone_that_goes_keeps_what_it_heard(show_recorder):
     shown.page.get_by_text("Microphone disconnected; the recording so far is kept").wait_for()
     shown.taken(1)
     assert recorder.clip.duration_s >= 0.3
-
-
-def test_a_page_that_is_kept_from_the_microphone_says_so(show_recorder):
-    shown = show_recorder(Recorder(), headers={"Permissions-Policy": "microphone=()"})
-    assert "The program that shows this notebook keeps the microphone from it" in shown.status()
-    assert shown.page.get_by_role("button", name="Record").is_disabled()
 
 
 def test_a_microphone_is_chosen_by_name(show_recorder):
@@ -289,13 +282,7 @@ def test_recorder_says_that_the_kernel_is_gone(show_recorder):
     page.evaluate("void (model.send = () => { throw new Error('closed') })")
     shown.press("Record")
     page.get_by_text("No answer: the kernel is gone. The take is kept here").wait_for()
-    page.evaluate(
-        """() => {
-          window.ended = 0;
-          const stop = MediaStreamTrack.prototype.stop;
-          MediaStreamTrack.prototype.stop = function () { ended += 1; return stop.call(this); };
-        }"""
-    )
+    page.evaluate(COUNT_ENDS)
     page.evaluate("cleanup()")
     page.wait_for_function("ended > 0 && model.listeners.length === 0")
 

@@ -10,40 +10,41 @@ import pandas as pd
 import pytest
 
 from speechlab.audio import AudioClip
-from speechlab.evaluate import Report
-from speechlab.evaluate._translation.translation_report import build_translation_report
+from speechlab.evaluate import Report, translation
 from speechlab.metrics import score
 from speechlab.widgets import TableView
-from support.browser import looks, needs_axe, violations
+from support.browser import looks, needs_axe, press, violations
 
 pytestmark = pytest.mark.browser
 
 HOSTILE = "</script><img src=x onerror='window.fired=1'>"
 
 
+def report(title, rows, **columns):
+    frame = pd.DataFrame({"id": [f"r{row}" for row in range(rows)], "text": "a b c d", **columns})
+    frame = frame.assign(language="en", gender="", duration_s=5.0, status="ok", error=None)
+    return Report.of_scores(
+        title, score(frame).assign(loop=False), record={"study": title, "runs": []}
+    ).to_html()
+
+
 @pytest.fixture(scope="module")
 def html(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sounds")
     tone = AudioClip((0.3 * np.sin(np.arange(80_000) / 5)).astype(np.float32), 16_000)
-    rows = 24
-    frame = pd.DataFrame(
-        {
-            "id": [f"r{row}" for row in range(rows)],
-            "text": ["a b c d"] * (rows - 1) + [HOSTILE],
-            "language": "en",
-            "voice": "53d1acf3-1ef1",
-            "voice_name": HOSTILE,
-            "gender": "",
-            "audio": [str(tone.save(folder / f"{row}.wav")) for row in range(rows)],
-            "duration_s": 5.0,
-            "hypothesis": ["a b c d", "a x c d", "x y c d"] * (rows // 3 - 1)
-            + ["a b c d", "a b c d", HOSTILE + " x y"],
-            "status": "ok",
-            "error": None,
-        }
-    )
-    record = {"study": HOSTILE, "runs": []}
-    return Report.of_scores(HOSTILE, score(frame).assign(loop=False), record=record).to_html()
+    heard = ["a b c d", "a x c d", "x y c d"] * 7 + ["a b c d", "a b c d", f"{HOSTILE} x y"]
+    return report(
+        HOSTILE, 24,
+        text=["a b c d"] * 23 + [HOSTILE], hypothesis=heard, voice="53d1acf3-1ef1", voice_name=HOSTILE,
+        audio=[str(tone.save(folder / f"{row}.wav")) for row in range(24)],
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def many():
+    voices = [f"voice {row}" for row in range(12)]
+    heard = ["a b c d", "a x c d"] * 6
+    return report("Many voices", 12, hypothesis=heard, voice=voices, voice_name=voices, audio=None)
 
 
 def test_a_report_is_read_sorted_and_heard(shown, html):
@@ -55,13 +56,9 @@ def test_a_report_is_read_sorted_and_heard(shown, html):
     assert page.get_by_role("heading", level=1).inner_text() == answer
     assert page.locator(".kicker").inner_text() == f"{HOSTILE} · 2 texts · English"
     assert page.locator(".sure").inner_text().startswith("15.6 to 36.4 with 95% confidence")
-    assert [head.inner_text() for head in page.get_by_role("heading", level=2).all()] == [
-        "Rows",
-        "Method",
-    ]
-    assert (
-        page.locator("td .bar").evaluate("node => node.offsetWidth") > 100
-    )  # chart and numbers are one table
+    assert page.get_by_role("heading", level=2).all_inner_texts() == ["Rows", "Method"]
+    # chart and numbers are one table
+    assert page.locator("td .bar").evaluate("node => node.offsetWidth") > 100
     page.get_by_role("button", name=f"Hear {HOSTILE}").click()
     page.locator(".sl-row.sl-playing").wait_for()
     page.get_by_role("link", name="24").click()
@@ -118,41 +115,18 @@ def test_keys_alone_reach_sort_and_play(shown, html):
     order = [names.index(name) for name in ("Play", "Search texts and notes", "Filter", HOSTILE)]
     assert order == sorted(order)
     assert order[-1] < names.index("Play row 1") < names.index("Keys") < names.index("Record of the run")
-    assert [
-        stop for stop in found if stop[0] in {"DIV", "FIGURE"} and stop[1] != HOSTILE and not stop[3]
-    ] == [["DIV", "Position", True, False]]
+    boxes = [stop for stop in found if stop[0] in {"DIV", "FIGURE"} and stop[1] != HOSTILE and not stop[3]]
+    assert boxes == [["DIV", "Position", True, False]]
     page.get_by_role("button", name="Error rate").focus()
     for order in ("ascending", "descending"):
         page.keyboard.press("Enter")
         page.locator(f"[aria-sort={order}]", has_text="Error rate").wait_for()
         assert page.evaluate("document.activeElement.textContent").replace("\u200b", "")[:10] == "Error rate"
     page.get_by_role("grid").focus()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Space")
+    press(page, "ArrowDown", "Space")
     page.locator(".sl-row.sl-playing").wait_for()
     page.keyboard.press("Shift+Tab")
     assert page.evaluate(FOCUSED)[1] == "Columns"
-
-
-@pytest.fixture(scope="module")
-def many():
-    rows = 12
-    frame = pd.DataFrame(
-        {
-            "id": [f"r{row}" for row in range(rows)],
-            "text": "a b c d",
-            "language": "en",
-            "voice": [f"voice {row}" for row in range(rows)],
-            "voice_name": [f"voice {row}" for row in range(rows)],
-            "gender": "",
-            "audio": None,
-            "duration_s": 5.0,
-            "hypothesis": ["a b c d", "a x c d"] * (rows // 2),
-            "status": "ok",
-            "error": None,
-        }
-    )
-    return Report.of_scores("Many voices", score(frame).assign(loop=False)).to_html()
 
 
 def test_a_table_is_short_on_a_phone_and_nothing_of_it_is_lost(shown, many):
@@ -278,28 +252,13 @@ def test_what_was_found_is_read_without_scripts(chromium, html, tmp_path):
 
 
 def test_translations_have_such_a_page_without_sound(shown):
-    rows = pd.DataFrame(
-        {
-            "text": [HOSTILE, "さようなら。"],
-            "reference": ["Hello there.", "Good bye."],
-            "translation": ["Hi there.", None],
-            "source_lang": "ja",
-            "target_lang": "en",
-            "chrf": [60.0, None],
-            "error": [None, "it failed"],
-        }
-    )
-    summary = pd.DataFrame(
-        {
-            "source_lang": ["ja"],
-            "target_lang": ["en"],
-            "utterances": [1],
-            "texts": [2],
-            "chrf": [60.0],
-            "signature": ["nrefs:1"],
-        }
-    )
-    page = shown.show(Report.of(build_translation_report("Translations", rows, summary)).to_html())
+    texts = {
+        "text": [HOSTILE, "さようなら。"],
+        "reference": ["Hello there.", "Good bye."],
+        "theirs": ["Hi there.", None],
+    }
+    of = {"source_lang": "ja", "target_lang": "en", "progress": False}
+    page = shown.show(translation(None, pd.DataFrame(texts), hypotheses="theirs", **of).to_html())
     page.locator(".sl-row ins").first.wait_for()
     assert page.locator(".sl-row").count() == 2
     assert page.get_by_role("button", name="Play").count() == 0

@@ -11,7 +11,7 @@ import pytest
 from speechlab import datasets
 from speechlab.audio import AudioClip
 from speechlab.widgets import StreamPlayer
-from support.browser import pictures
+from support.browser import FAKE_MODEL, pictures
 
 pytestmark = pytest.mark.browser
 
@@ -93,15 +93,12 @@ def show_streams(shown):
     def show(*players):
         names = "title state facts rate frames _after _place _heard"
         shown.files["/stream.js"] = ("text/javascript", StreamPlayer._esm)
-        from support.browser import FAKE_MODEL
-
         page = shown.show(
             f"<!DOCTYPE html><meta charset=utf-8><title>t</title><style>{StreamPlayer._css}</style>"
             f"<script>{FAKE_MODEL}</script><body><main id=cell></main>"
         )
-        page.expose_function(
-            "ask_player", lambda number, content: players[number]._answer_message(None, content, [])
-        )
+        ask = lambda number, content: players[number]._answer_message(None, content, [])  # noqa: E731 - shorter than a function here
+        page.expose_function("ask_player", ask)
         page.evaluate(f"() => {{ window.models = []; {WATCH} }}")
         for number, player in enumerate(players):
             state = {name: getattr(player, name) for name in names.split()}

@@ -9,7 +9,8 @@ import pytest
 from speechlab import widgets
 from speechlab.audio import AudioClip
 from speechlab.widgets import AudioTable
-from support.browser import looks, needs_axe, violations
+from support.browser import looks, needs_axe, press, violations
+from support.samples import tone
 
 pytestmark = pytest.mark.browser
 
@@ -18,23 +19,15 @@ TEXTS = ["this is a test", "明日の精度", HOSTILE, "会議は三時です"]
 HEARD = ["this was test", "あすの制度", "<script>window.fired=1</script>", "会議は四時です"]
 
 
-def clip(seconds):
-    t = np.arange(round(seconds * 16_000)) / 16_000
-    return AudioClip((0.4 * np.sin(2 * np.pi * 300 * t)).astype(np.float32), 16_000)
-
-
 def made(count=40, **options):
-    clips = [clip(0.4), clip(0.8)]
-    frame = pd.DataFrame(
-        {
-            "audio": [clips[one % 2] for one in range(count)],
-            "language": [("en", "ja")[one % 2] for one in range(count)],
-            "text": [TEXTS[one % 4] for one in range(count)],
-            "hypothesis": [HEARD[one % 4] for one in range(count)],
-            "rate": [((one * 7) % count) / count for one in range(count)],
-        }
+    clips = [tone(0.4), tone(0.8)]
+    rows = [
+        (clips[one % 2], ("en", "ja")[one % 2], TEXTS[one % 4], HEARD[one % 4], (one * 7) % count / count)
+        for one in range(count)
+    ]
+    return AudioTable(
+        pd.DataFrame(rows, columns=["audio", "language", "text", "hypothesis", "rate"]), **options
     )
-    return AudioTable(frame, **options)
 
 
 def heard(page):
@@ -117,13 +110,11 @@ def test_keys_choose_play_mark_rate_and_write(show_table):
     table = made()
     page = show_table(table)
     page.locator(".sl-grid").focus()
-    for key in ("ArrowDown", "j", "k", "m", "4", " "):
-        page.keyboard.press(key)
+    press(page, "ArrowDown", "j", "k", "m", "4", " ")
     assert heard(page) == 1
     page.keyboard.press("j")  # what plays goes on with the row that was chosen
     page.wait_for_function("document.querySelector('.sl-row.sl-playing')?.dataset.row === '2'")
-    for key in ("Escape", "n", "x", "y", "Enter", "a"):
-        page.keyboard.press(key)
+    press(page, "Escape", "n", "x", "y", "Enter", "a")
     assert heard(page) == 2
     page.keyboard.press("/")
     page.keyboard.type("jmx")
@@ -154,11 +145,8 @@ def test_table_has_roles_names_and_an_order_of_tab(show_table):
     names = []
     for _ in range(17):
         page.keyboard.press("Tab")
-        names.append(
-            page.evaluate(
-                "document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName"
-            )
-        )
+        named = "document.activeElement.getAttribute('aria-label') ?? document.activeElement.tagName"
+        names.append(page.evaluate(named))
     # names of columns to sort by, then what is in the row: two buttons, five ratings, the note; then what follows
     first = names.index("Play row 2")
     assert names[:3] == ["Sort by Mark", "Sort by Rating", "BUTTON"]
@@ -263,7 +251,7 @@ def test_of_ten_thousand_rows_only_those_exist_that_are_seen(show_table):
 
 def test_rows_say_that_sound_or_kernel_is_gone(show_table):
     table = made(4)
-    table.frame = table.frame.assign(audio=[clip(0.4), "gone.wav", None, b"0123456789 is no sound"])
+    table.frame = table.frame.assign(audio=[tone(0.4), "gone.wav", None, b"0123456789 is no sound"])
     page = show_table(table)
     page.get_by_text("the file is gone").first.wait_for()
     page.locator(".sl-row[data-row='3'] .sl-error").wait_for()
@@ -394,14 +382,13 @@ COMPUTED = """() => [...document.querySelectorAll(".speechlab-live, .speechlab-l
 @pytest.mark.parametrize("maker", ["show_table", "show_test", "show_player"])
 def test_no_rule_depends_on_the_widget_that_came_last(show_table, show_test, show_player, maker):
     frame = made(3).frame.assign(system=["a", "b", "c"], item="one")
-    widget = {
-        "show_table": lambda: AudioTable(frame),
-        "show_test": lambda: widgets.ListeningTest(frame, "mos", item="item", training=0, checks=0),
-        "show_player": lambda: widgets.Player(
-            AudioClip(np.zeros(8_000, np.float32), 8_000), [(0.2, 0.5, "text")]
+    page = {
+        "show_table": lambda: show_table(AudioTable(frame)),
+        "show_test": lambda: show_test(
+            widgets.ListeningTest(frame, "mos", item="item", training=0, checks=0)
         ),
+        "show_player": lambda: show_player(widgets.Player(tone(1), [(0.2, 0.5, "text")])),
     }[maker]()
-    page = {"show_table": show_table, "show_test": show_test, "show_player": show_player}[maker](widget)
     page.set_viewport_size({"width": 1920, "height": 900})
     page.wait_for_timeout(200)
     before = page.evaluate(COMPUTED)

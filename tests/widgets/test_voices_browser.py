@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from speechlab.widgets import VoiceExplorer
-from support.browser import looks, needs_axe, told, violations
+from support.browser import looks, needs_axe, press, told, violations
 from support.staged_voices import HOSTILE
 
 pytestmark = pytest.mark.browser
@@ -24,6 +22,9 @@ def row(page, name):
 
 def test_voices_are_chosen_and_say_the_sentence(show_table, explorer):
     page = show_table(explorer)
+    # names of columns break between words but not before a unit
+    shown = page.locator(".sl-sort").evaluate_all("all => all.map((one) => one.firstChild.textContent)")
+    assert {"First \u200baudible (s)", "Characters"} <= set(shown)
     page.get_by_label("Sentence").fill("Good morning.")
     page.get_by_role("button", name="Mark row 1").click()
     page.get_by_role("button", name="Mark row 2").click()
@@ -42,8 +43,7 @@ def test_only_who_presses_play_has_a_voice_speak_and_hears_it(show_table, explor
     page = show_table(explorer)
     page.locator(".sl-row .sl-thumb").first.hover()
     page.locator(".sl-grid").focus()
-    for _ in range(3):
-        page.keyboard.press("j")
+    press(page, *["j"] * 3)
     page.get_by_role("button", name="Next row").click()
     page.wait_for_timeout(250)
     assert page.evaluate("sent.filter((one) => one.type === 'make').length") == 0
@@ -82,11 +82,7 @@ def test_two_marked_voices_are_heard_in_turn(show_table, explorer, voices_lab):
     page.wait_for_function("document.querySelectorAll('.sl-row svg').length === 2")
     page.evaluate(WATCH_PLAY)
     page.locator(".sl-grid").focus()
-    for row, following in (
-        (1, 0),
-        (0, 1),
-        (1, 0),
-    ):  # neither the one that failed nor the one that is unspoken
+    for row, following in ((1, 0), (0, 1), (1, 0)):  # neither the failed one nor the unspoken one
         page.keyboard.press("b")
         page.wait_for_selector(f".sl-row.sl-playing[data-row='{row}']")
         name = explorer.catalogue[following].description
@@ -108,10 +104,8 @@ def test_two_voices_heard_last_are_compared_by_keys(show_table, explorer):
     plays = lambda row: page.wait_for_selector(f".sl-row.sl-playing[data-row='{row}']")  # noqa: E731 - one line
     switch = page.get_by_role("button", name="A/B")
     assert switch.is_disabled()
-    assert (
-        switch.get_attribute("title")
-        == "A/B: Mark two rows with a sound, or hear two, to switch between them"
-    )
+    said = "A/B: Mark two rows with a sound, or hear two, to switch between them"
+    assert switch.get_attribute("title") == said
     page.locator(".sl-grid").focus()
     page.keyboard.press("b")
     page.get_by_text("Mark two rows with a sound").wait_for()
@@ -144,26 +138,6 @@ def test_voices_say_that_voice_or_kernel_failed(show_table, explorer):
     page.evaluate("() => { clearInterval(standing); model.send = () => { throw new Error('closed'); }; }")
     page.get_by_role("button", name="Play row 2", exact=True).click()
     page.get_by_text("No answer: the kernel is gone").wait_for()
-
-
-def test_the_catalogue_is_filtered_by_what_people_choose_by(show_table, explorer):
-    page = show_table(explorer)
-    # names of columns break between words but not before a unit
-    shown = page.locator(".sl-sort").evaluate_all("all => all.map((one) => one.firstChild.textContent)")
-    assert {"First \u200baudible (s)", "Characters"} <= set(shown)
-    page.get_by_role("button", name="Filter").click()
-    page.get_by_role("group", name="languages").get_by_label("ja").check()
-    assert page.locator(".sl-status").inner_text() == "2 of 7 rows"
-    page.get_by_role("group", name="gender").get_by_label(re.compile("^Male")).check()
-    assert page.locator(".sl-status").inner_text() == "1 of 7 rows"
-
-
-def test_the_page_for_others_plays_what_was_heard(shown, explorer, tmp_path):
-    explorer.speak("Hello.", voices=["quiet"])
-    page = shown.show(explorer.save(tmp_path / "voices.html").read_text("utf-8"))
-    page.get_by_role("button", name="Play row 1", exact=True).click()
-    page.locator(".sl-row.sl-playing").wait_for()
-    assert page.locator(".sl-controls").count() == 0
 
 
 @needs_axe
