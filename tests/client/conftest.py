@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,6 +30,25 @@ def _server_loop():
     loop.close()
 
 
+@contextmanager
+def run_on(loop, script, start):
+    """Run a server of a script on a loop; it has a port then."""
+
+    async def stop():
+        running.close()
+        if isinstance(running, asyncio.Server):
+            for task in asyncio.all_tasks() - {asyncio.current_task()}:
+                task.cancel()
+            await asyncio.sleep(0)
+        else:
+            await running.wait_closed()
+
+    running = asyncio.run_coroutine_threadsafe(start(), loop).result(10)
+    script.port = running.sockets[0].getsockname()[1]
+    yield script
+    asyncio.run_coroutine_threadsafe(stop(), loop).result(10)
+
+
 @pytest.fixture
 def server(_server_loop):
     fault = FaultServer()
@@ -36,17 +56,8 @@ def server(_server_loop):
     async def start():
         return await asyncio.start_server(fault.handle, "127.0.0.1", 0)
 
-    running = asyncio.run_coroutine_threadsafe(start(), _server_loop).result(10)
-    fault.port = running.sockets[0].getsockname()[1]
-    yield fault
-
-    async def stop():
-        running.close()
-        for task in asyncio.all_tasks() - {asyncio.current_task()}:
-            task.cancel()
-        await asyncio.sleep(0)
-
-    asyncio.run_coroutine_threadsafe(stop(), _server_loop).result(10)
+    with run_on(_server_loop, fault, start):
+        yield fault
 
 
 @pytest.fixture
@@ -55,35 +66,25 @@ def realtime(_server_loop):
     script = Script()
     script.speaks = [spoken]
 
-    async def begin():
+    async def start():
         return await serve(script.handle, "127.0.0.1", 0, process_request=script.handshake)
 
-    running = asyncio.run_coroutine_threadsafe(begin(), _server_loop).result(10)
-    script.port = running.sockets[0].getsockname()[1]
-    yield script
-
-    async def stop():
-        running.close()
-        await running.wait_closed()
-
-    asyncio.run_coroutine_threadsafe(stop(), _server_loop).result(10)
+    with run_on(_server_loop, script, start):
+        yield script
 
 
 @pytest.fixture(scope="session")
 def http():
     """The building blocks of scripts."""
-    return SimpleNamespace(
-        reply=reply,
-        chunked=chunked,
-        events=events,
-        delta=delta,
-        RESET=RESET,
-        CLOSE=CLOSE,
-        VOICE=VOICE,
-        VOICE_ID=VOICE_ID,
-        KEY=KEY,
-        Half=Half,
-    )
+    blocks = {
+        "reply": reply,
+        "chunked": chunked,
+        "events": events,
+        "delta": delta,
+        "RESET": RESET,
+        "CLOSE": CLOSE,
+    }
+    return SimpleNamespace(**blocks, VOICE=VOICE, VOICE_ID=VOICE_ID, KEY=KEY, Half=Half)
 
 
 @pytest.fixture

@@ -46,7 +46,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *args): pass
 server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
 base = "http://127.0.0.1:%d" % server.server_port
-print("loading things", flush=True)
+print("loading things", "progress nonsense", "progress []", sep="\\n")
+for model, total in ("o/n", 20), ("o/m", 7):
+    print("progress", json.dumps({"model": model, "done": 5, "total": total}), flush=True)
 told = {"base_url": base, "ws_base_url": "ws" + base[4:]} | ({} if given else {"api_key": "sl:fake"})
 if os.environ.get("SPEECHLAB_SERVICE_RECOGNISER"):
     told["warnings"] = ["SPEECHLAB_SERVICE_RECOGNISER is ignored"]
@@ -117,8 +119,12 @@ def test_it_is_started_once_and_shared_within_a_process(fake, state):
     assert locks(state) == []
 
 
-def test_its_files_are_for_the_user_alone(fake, state):
+def test_its_files_are_for_the_user_alone(fake, state, monkeypatch):
+    bar = Mock()
+    monkeypatch.setattr("tqdm.auto.tqdm", bar)
     with connect():
+        shown = [(call.kwargs["desc"], call.kwargs["total"]) for call in bar.call_args_list]
+        assert shown == [("o/n", 20), ("o/m", 7)]  # the downloads of a start
         assert stat.S_IMODE(state.stat().st_mode) == 0o700
         for name in ("service.json", "service.log"):
             assert stat.S_IMODE((state / name).stat().st_mode) == 0o600
@@ -293,7 +299,7 @@ def test_a_start_again_that_fails_is_told_of(fake, state, monkeypatch, caplog, c
     [
         ("import sys; print('boom', file=sys.stderr); sys.exit(3)", r"status 3(.|\n)*boom"),
         ("raise ModuleNotFoundError(\"No module named 'starlette'\")", r"pip install 'speechlab\[local\]'"),
-        ("import speechlab.service._none", r"No module named 'speechlab\.service\._none'"),
+        ("__import__('speechlab.service._none')", r"No module named 'speechlab\.service\._none'"),
         ("print('ready nonsense')", "ready line is invalid"),
         ("print('ready {}')", "ready line is invalid"),
         ("import time; time.sleep(60)", "not ready within"),

@@ -1,11 +1,9 @@
-"""Keys are found in the environment, `.env`, the keyring and by asking, in that order; TLS; replies as they came."""
+"""Keys are found in the environment, `.env`, the keyring and by asking, in that order; replies as they came."""
 
 from __future__ import annotations
 
 import asyncio
-import datetime
 import io
-import ssl
 import sys
 
 import keyring
@@ -16,7 +14,6 @@ from typer.testing import CliRunner
 from speechlab.cli import app
 from speechlab.client import AsyncClient, Client, connect, normalize_url
 from speechlab.errors import (
-    APIConnectionError,
     BadRequestError,
     ConfigurationError,
     ServiceStartError,
@@ -52,6 +49,10 @@ def ring(monkeypatch, tmp_path):
     keyring.set_keyring(before)
 
 
+def login(*arguments, key=None):
+    return CliRunner().invoke(app, ["login", *arguments], input=key and f"{key}\n")
+
+
 def sent(server, **options):
     with Client(server.base_url, **options) as lab:
         lab.translate("a", source_lang="ja", target_lang="en")
@@ -65,7 +66,7 @@ def test_keys_are_taken_from_the_nearest_place(server, http, ring, tmp_path, mon
     server.script(answer)
     assert sent(server) == ""
     assert ring.asked == 0  # nobody has logged in: the keyring is left alone
-    done = CliRunner().invoke(app, ["login", "--base-url", server.base_url + "/"], input="sl:ring\n")
+    done = login("--base-url", server.base_url + "/", key="sl:ring")
     assert done.exit_code == 0, done.output
     assert "sl:ring" not in done.output
     assert list(ring.kept) == [("speechlab", normalize_url(server.base_url))]
@@ -80,24 +81,26 @@ def test_keys_are_taken_from_the_nearest_place(server, http, ring, tmp_path, mon
     assert sent(server, api_key="sl:argument") == "sl:argument"
     monkeypatch.delenv("SPEECHLAB_API_KEY")
     (tmp_path / ".env").unlink()
-    assert CliRunner().invoke(app, ["login", "--base-url", server.base_url, "--forget"]).exit_code == 0
+    assert login("--base-url", server.base_url, "--forget").exit_code == 0
     assert not ring.kept
     assert sent(server) == ""
 
 
 def test_login_keeps_no_key_that_the_service_refuses(server, http, ring):
     server.script(http.reply(401, {"code": 104, "error": "no"}))
-    done = CliRunner().invoke(app, ["login", "--base-url", server.base_url], input="sl:wrong\n")
-    assert isinstance(done.exception, SpeechLabError)
-    assert not ring.kept
-    done = CliRunner().invoke(app, ["login", "--base-url", server.base_url], input="\n")
-    assert isinstance(done.exception, ConfigurationError)
-    assert isinstance(CliRunner().invoke(app, ["login"]).exception, ConfigurationError)
+    where = ("--base-url", server.base_url)
+    for done, kind in (
+        (login(*where, key="sl:wrong"), SpeechLabError),
+        (login(*where, key=" "), ConfigurationError),
+        (login(), ConfigurationError),
+    ):
+        assert isinstance(done.exception, kind)
+        assert not ring.kept
 
 
 def test_a_keyring_that_fails_is_no_key(server, http, ring, monkeypatch, caplog):
     server.script(http.reply(body=TRANSLATED))
-    CliRunner().invoke(app, ["login", "--base-url", server.base_url, "--no-check"], input="sl:ring\n")
+    login("--base-url", server.base_url, "--no-check", key="sl:ring")
 
     def broken(*_):
         raise OSError("no desktop, and sl:ring")
@@ -106,7 +109,7 @@ def test_a_keyring_that_fails_is_no_key(server, http, ring, monkeypatch, caplog)
     assert sent(server) == ""
     assert "the keyring cannot be read (OSError)" in caplog.text
     monkeypatch.setattr(ring, "set_password", broken)
-    done = CliRunner().invoke(app, ["login", "--base-url", server.base_url, "--no-check"], input="sl:ring\n")
+    done = login("--base-url", server.base_url, "--no-check", key="sl:ring")
     assert isinstance(done.exception, ConfigurationError)
     assert "sl:ring" not in str(done.exception)
 
@@ -131,50 +134,6 @@ def test_connect_asks_where_somebody_can_answer(ring, monkeypatch):
     assert questions == ["API key for https://speech.example (empty: none): "]
 
 
-@pytest.fixture
-def certificate(tmp_path):
-    x509 = pytest.importorskip("cryptography.x509")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-    made = made.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
-    pem = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-    form = serialization.PrivateFormat.PKCS8
-    pem += key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
-    path = tmp_path / "pair.pem"
-    path.write_bytes(pem)
-    return path
-
-
-def test_tls_that_cannot_be_trusted_is_a_connection_error(server, http, certificate, _server_loop):  # noqa: PT019 - the loop itself is needed
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-
-    async def begin():
-        return await asyncio.start_server(server.handle, "127.0.0.1", 0, ssl=context)
-
-    running = asyncio.run_coroutine_threadsafe(begin(), _server_loop).result(10)
-    port = running.sockets[0].getsockname()[1]
-    server.script(http.reply(body=TRANSLATED))
-    try:
-        with Client(f"https://localhost:{port}", api_key=http.KEY, max_retries=0) as lab:
-            calls = (
-                lambda: lab.translate("a", source_lang="ja", target_lang="en"),
-                lambda: lab.realtime(voice=http.VOICE_ID).open(),
-            )
-            for call in calls:
-                with pytest.raises(APIConnectionError, match="CERTIFICATE_VERIFY_FAILED") as caught:
-                    call()
-                assert not caught.value.possibly_metered
-    finally:
-        _server_loop.call_soon_threadsafe(running.close)
-    assert not server.requests
-
-
 def test_replies_as_they_came(server, http, wav, tmp_path):
     def answer(request):
         if request.path.endswith("/voices"):
@@ -184,8 +143,9 @@ def test_replies_as_they_came(server, http, wav, tmp_path):
         return http.reply(body=wav, content_type="audio/wav", X_Request_Id="r3")
 
     server.script(answer)
+    meant = {"source_lang": "ja", "target_lang": "en"}
     with Client(server.base_url) as lab:
-        raw = lab.with_raw_response.translate("a", source_lang="ja", target_lang="en")
+        raw = lab.with_raw_response.translate("a", **meant)
         assert (raw.status, raw.headers["x-request-id"], raw.json()) == (200, "r2", TRANSLATED)
         assert raw.parse().text == "Hello"
         assert raw.timing == raw.parse().timing
@@ -193,19 +153,15 @@ def test_replies_as_they_came(server, http, wav, tmp_path):
         assert (spoken.headers["x-request-id"], spoken.content) == ("r3", wav)
         assert lab.with_raw_response.voices().headers["x-request-id"] == "r1"
         with pytest.raises(BadRequestError):
-            lab.with_raw_response.translate("spoilt", source_lang="ja", target_lang="en")
+            lab.with_raw_response.translate("spoilt", **meant)
     for mode in ("auto", "replay"):
         with Client(server.base_url, store=tmp_path / "kept", mode=mode) as lab:
-            assert (
-                lab.with_raw_response.translate("a", source_lang="ja", target_lang="en").json() == TRANSLATED
-            )
+            assert lab.with_raw_response.translate("a", **meant).json() == TRANSLATED
 
     async def main():
         async with AsyncClient(server.base_url) as lab:
-            calls = [
-                lab.with_raw_response.translate("a", source_lang="ja", target_lang="en") for _ in range(5)
-            ]
-            return {reply.parse().text for reply in await asyncio.gather(*calls)}
+            replies = await asyncio.gather(*(lab.with_raw_response.translate("a", **meant) for _ in range(5)))
+            return {reply.parse().text for reply in replies}
 
     assert asyncio.run(main()) == {"Hello"}
 

@@ -57,15 +57,12 @@ def clip(theirs):
     return theirs.synthesize("Good morning.", voice="alloy")
 
 
-def test_the_catalogue_is_the_adapters_own(theirs):
+def test_speech_of_the_adapters_own_catalogue(theirs, counterpart, clip):
     voices = theirs.voices()
     assert [voice.short_name for voice in voices] == ["tts-1: alloy", "tts-1: nova"]
     assert len(voices.find(language="ja")) == 1
     assert "whisper-1" in theirs.identity()
     assert KEY not in theirs.identity()
-
-
-def test_speech(theirs, counterpart, clip):
     assert clip.duration_s > 0.4
     assert clip.sample_rate == 24_000
     asked = next(one for one in counterpart[0].asked if one.get("input") == "Good morning.")
@@ -78,7 +75,7 @@ def test_speech(theirs, counterpart, clip):
 def test_recognition_with_and_without_segments(theirs, counterpart, clip):
     heard = theirs.transcribe(clip, language="en", hotwords=["morning", "Ada"])
     assert "morning" in heard.text.lower()
-    assert heard.pieces is None
+    assert (heard.pieces, heard.words) == (None, None)
     assert counterpart[0].asked[-1]["prompt"] == "morning, Ada"
     assert counterpart[0].asked[-1]["response_format"] == "json"
     timed = theirs.transcribe(clip, vad="segments")
@@ -88,7 +85,15 @@ def test_recognition_with_and_without_segments(theirs, counterpart, clip):
     assert counterpart[0].asked[-1]["timestamp_granularities[]"] == "segment word"
     assert timed.words["word"].str.lower().tolist() == ["good"]
     assert timed.words["confidence"].isna().all()
-    assert heard.words is None
+    heard = theirs.transcribe(clip)  # the language comes without segments, too
+    assert counterpart[0].asked[-1]["response_format"] == "verbose_json"
+    assert (heard.language, heard.pieces) == ("en", None)
+    for model, language in (("streams", "en"), ("gpt-4o-transcribe", None)):
+        adapter = OpenAIAdapter(transcription=model)
+        with Client(counterpart[1], api_key=KEY, adapter=adapter) as other:
+            found = other.transcribe(clip, language=language)
+        assert found.text.lower().strip(".") == "good morning"
+    assert counterpart[0].asked[-1]["response_format"] == "json"  # the only form that it has
 
 
 def test_a_voice_has_instructions_and_a_speed(counterpart):
@@ -107,12 +112,6 @@ def test_a_voice_has_instructions_and_a_speed(counterpart):
     for wrong in ({"pitch": 1}, {"speed": "fast"}, {"instructions": None}):
         with pytest.raises(ConfigurationError, match="give voice, language, instructions"):
             OpenAIAdapter(voices={"calm": wrong})
-
-
-def test_a_streamed_transcript_is_read(counterpart, clip):
-    adapter = OpenAIAdapter(transcription="streams")
-    with Client(counterpart[1], api_key=KEY, adapter=adapter) as client:
-        assert client.transcribe(clip, language="en").text == "Good morning."
 
 
 def test_translation_whole_and_in_pieces(theirs, counterpart):
@@ -153,19 +152,11 @@ def test_errors_are_those_of_the_client(counterpart, theirs):
             other.synthesize("a", voice="alloy")
         assert "sk-wrong" not in str(told.value) + repr(other) + repr(other._async._settings)
         assert told.value.request_id == "req_1"
-    faults = {
-        PermissionDeniedError: (
-            429,
-            {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}},
-        ),
-        BadRequestError: (
-            400,
-            {"error": {"message": "no such model", "type": "invalid_request_error", "param": "model"}},
-        ),
-    }
-    for kind, fault in faults.items():
-        counterpart[0].fault = fault
-        with pytest.raises(kind, match=fault[1]["error"]["message"]):
+    quota = {"message": "You exceeded your quota", "code": "insufficient_quota"}
+    model = {"message": "no such model", "type": "invalid_request_error", "param": "model"}
+    for status, error, kind in ((429, quota, PermissionDeniedError), (400, model, BadRequestError)):
+        counterpart[0].fault = (status, {"error": error})
+        with pytest.raises(kind, match=error["message"]):
             theirs.translate("a", source_lang="en", target_lang="ja")
         counterpart[0].fault = None
 
@@ -185,91 +176,18 @@ def test_a_client_without_a_model_or_an_address_says_so(counterpart, monkeypatch
     assert pickle.loads(pickle.dumps(ADAPTER)) == ADAPTER
 
 
-@pytest.fixture(scope="module")
-def ours(staged):
-    return staged.lab
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """What was spoken and heard once in these tests."""
-    with Store(tmp_path_factory.mktemp("kept")) as store:
-        yield store
-
-
-TEXTS = pd.DataFrame({"text": ["See you at noon."], "language": "en", "id": "a"})
-
-
-def test_results_of_one_service_answer_for_no_other(ours, theirs, counterpart, clip, kept):
-    for lab in (ours, theirs):
-        rows = batch.transcribe(
-            pd.DataFrame({"audio": [clip]}), lab, language="en", store=kept, progress=False
-        )
-        assert rows["status"].tolist() == ["ok"]
-    asked = [one for one in counterpart[0].asked if one["model"] == "whisper-1"]
-    assert [(one.get("language"), "prompt" in one) for one in asked].count(("en", False)) == 1
-    rows = pd.DataFrame({"text": ["Good night."], "from": "en"})
-    done = batch.translate(rows, theirs, source_lang="from", target_lang="ja", store=kept, progress=False)
-    assert done["status"].tolist() == ["ok"]
-
-
 @pytest.mark.slow
-def test_voices_of_both_are_heard_by_one_recognizer(ours, theirs, counterpart, kept):
-    texts = TEXTS
-    services, voices = {"ours": ours, "theirs": theirs}, {"ours": "heart", "theirs": ["alloy"]}
-    before = len(counterpart[0].asked)
-    report = evaluate.round_trip(services, texts, voices, store=kept, progress=False, speed=1)
-    assert {one["model"] for one in counterpart[0].asked[before:]} == {"tts-1"}
-    assert report.table["system"].tolist() == ["ours", "theirs"]
-    assert report.table["status"].isin(["ok", "cached"]).all()
-    both = report.summary.set_index("system")
-    assert both["voice_name"].to_dict() == {"ours": "tone: heart", "theirs": "tts-1: alloy"}
-    assert both["rtf"].gt(0).all()
-    assert report.speed["system"].tolist() == ["ours", "theirs"]
-    assert "theirs" in "".join(report.sections(clips=0))
-    assert report.headline()["system"].tolist() == report.summary["system"].tolist()
-    labels = [label.get_text() for label in report.plot().axes[0].get_yticklabels()]
-    assert any("theirs" in label for label in labels)
-    for wrong in ({"ours": "heart"}, {"ours": "heart", "their": "alloy"}):
-        with pytest.raises(InvalidRequestError, match="give voices of each service under its name"):
-            evaluate.round_trip(services, texts, wrong)
-    assert len(report.record["runs"]) == 3
-
-
-def test_openais_language_comes_without_segments(theirs, counterpart, clip):
-    heard = theirs.transcribe(clip)
-    assert counterpart[0].asked[-1]["response_format"] == "verbose_json"
-    assert (heard.language, heard.pieces) == ("en", None)
-    with Client(
-        counterpart[1], api_key=KEY, adapter=OpenAIAdapter(transcription="gpt-4o-transcribe")
-    ) as other:
-        assert other.transcribe(clip).text == heard.text
-    assert counterpart[0].asked[-1]["response_format"] == "json"  # the only form that it has
-
-
-def test_a_long_recording_is_sent_from_its_file_in_slices(theirs, staged, counterpart, clip, tmp_path):
-    quiet = np.concatenate([clip.samples, np.zeros(60 * clip.sample_rate, clip.samples.dtype)])
-    long = AudioClip(quiet, clip.sample_rate).save(tmp_path / "long.wav")
-    call = Transcribe(long, language="en").call(None)
-    asked = ADAPTER.to_openai_call(call)
-    pieces = list(asyncio.run(_all(asked.body)))
-    assert sum(map(len, pieces)) == asked.body.length
-    assert max(map(len, pieces)) <= 1_000_000
-    assert long.read_bytes() in b"".join(pieces)
-    assert theirs.transcribe(long, language="en").text == "good morning"
-    assert len(staged.ears.calls[-1][0]) == 16_000 * len(quiet) // clip.sample_rate
-    assert counterpart[0].asked[-1] == {"model": "whisper-1", "language": "en", "response_format": "json"}
-
-
-async def _all(body):
-    return [piece async for piece in body.open()]
-
-
-@pytest.mark.slow
-def test_adapters_of_one_address_replay_their_own_catalogues(counterpart, tmp_path):
+def test_results_of_one_service_answer_for_no_other(staged, theirs, counterpart, clip, tmp_path):
     adapters = [OpenAIAdapter(speech="tts-1", voices=[name]) for name in ("alloy", "nova")]
     with Store(tmp_path) as store:
-        for adapter in adapters:
+        how = {"store": store, "progress": False}
+        for lab in (staged.lab, theirs):
+            rows = batch.transcribe(pd.DataFrame({"audio": [clip]}), lab, language="en", **how)
+            assert rows["status"].tolist() == ["ok"]
+        rows = pd.DataFrame({"text": ["Good night."], "from": "en"})
+        done = batch.translate(rows, theirs, source_lang="from", target_lang="ja", **how)
+        assert done["status"].tolist() == ["ok"]
+        for adapter in adapters:  # of one address, which replay their own catalogues
             with Client(counterpart[1], api_key=KEY, adapter=adapter, store=store) as client:
                 client.synthesize("Good.", voice=client.voices()[0])
         for adapter in adapters:
@@ -277,3 +195,36 @@ def test_adapters_of_one_address_replay_their_own_catalogues(counterpart, tmp_pa
                 (voice,) = client.voices()
                 assert voice.description == adapter.catalogue[0]["description"]
                 assert client.synthesize("Good.", voice=voice).duration_s > 0.1
+
+
+@pytest.mark.slow
+def test_voices_of_both_are_heard_by_one_recognizer(staged, theirs, counterpart, tmp_path):
+    texts = pd.DataFrame({"text": ["See you at noon."], "language": "en", "id": "a"})
+    services, voices = {"ours": staged.lab, "theirs": theirs}, {"ours": "heart", "theirs": ["alloy"]}
+    before = len(counterpart[0].asked)
+    report = evaluate.round_trip(services, texts, voices, store=tmp_path, progress=False)
+    assert {one["model"] for one in counterpart[0].asked[before:]} == {"tts-1"}
+    assert report.table["system"].tolist() == ["ours", "theirs"]
+    assert report.table["status"].tolist() == ["ok", "ok"]
+    both = report.summary.set_index("system")
+    assert both["voice_name"].to_dict() == {"ours": "tone: heart", "theirs": "tts-1: alloy"}
+    assert "theirs" in "".join(report.sections(clips=0))
+    for wrong in ({"ours": "heart"}, {"ours": "heart", "their": "alloy"}):
+        with pytest.raises(InvalidRequestError, match="give voices of each service under its name"):
+            evaluate.round_trip(services, texts, wrong)
+
+
+def test_a_long_recording_is_sent_from_its_file_in_slices(theirs, staged, counterpart, clip, tmp_path):
+    async def read(body):
+        return [piece async for piece in body.open()]
+
+    quiet = np.concatenate([clip.samples, np.zeros(60 * clip.sample_rate, clip.samples.dtype)])
+    long = AudioClip(quiet, clip.sample_rate).save(tmp_path / "long.wav")
+    asked = ADAPTER.to_openai_call(Transcribe(long, language="en").call(None))
+    pieces = asyncio.run(read(asked.body))
+    assert sum(map(len, pieces)) == asked.body.length
+    assert max(map(len, pieces)) <= 1_000_000
+    assert long.read_bytes() in b"".join(pieces)
+    assert theirs.transcribe(long, language="en").text == "good morning"
+    assert len(staged.ears.calls[-1][0]) == 16_000 * len(quiet) // clip.sample_rate
+    assert counterpart[0].asked[-1] == {"model": "whisper-1", "language": "en", "response_format": "json"}

@@ -9,11 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from speechlab.client import Client, connect
-from speechlab.client._embedded.download import DownloadBar
-from speechlab.client._settings.settings import to_engines_json
-from speechlab.engines import ModelStore, status
-from speechlab.engines._weights.specs import WHISPER_BASE
+from speechlab.client import Client, connect, get_service
+from speechlab.engines import ModelStore, create, status
 from speechlab.errors import ConfigurationError, ReplayMiss, ServiceStartError
 from support.model_hub import use_model_hub
 
@@ -48,49 +45,7 @@ def test_two_services_live_and_in_replay(tmp_path, monkeypatch):
         unknown.voices()
 
 
-@pytest.mark.parametrize(
-    "engines", [3, {}, {"whisper": 5}, {"whisper": {"model": object()}}, [("whisper", 1)]]
-)
-def test_what_are_no_options_of_engines_is_refused(engines):
-    with pytest.raises(ConfigurationError, match="give options by engine"):
-        connect(engines=engines)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"base_url": "http://127.0.0.1:9"},
-        {"ws_base_url": "ws://127.0.0.1:9"},
-        {"api_key": "sl:a-key-of-another"},
-    ],
-    ids=str,
-)
-def test_engines_are_for_the_embedded_service_alone(monkeypatch, other):
-    monkeypatch.delenv("SPEECHLAB_BASE_URL", raising=False)
-    with pytest.raises(ConfigurationError, match="leave one of them out"):
-        connect(engines=QUICK, **other)
-
-
-def test_engines_are_of_a_new_client():
-    with (
-        Client("http://127.0.0.1:9", api_key="sl:nobody-is-there") as lab,
-        pytest.raises(ConfigurationError, match="make a new client"),
-    ):
-        lab.with_options(engines=QUICK)
-
-
 SMALL = "Systran/faster-whisper-small"
-
-
-def test_download_bar_shows_the_lines_of_downloads_alone():
-    bar = DownloadBar()
-    for line in (b"nonsense", b'{"model": 1}', b"[]", b'{"model": "o/n", "done": 5, "total": 20}'):
-        bar.show(line)
-    assert (bar._model, bar._bar.total) == ("o/n", 20)
-    bar.show(b'{"model": "o/m", "done": 0, "total": 7}')
-    assert (bar._model, bar._bar.total) == ("o/m", 7)
-    bar.close()
-    bar.close()
 
 
 @pytest.fixture
@@ -121,7 +76,9 @@ def base():
     state = status("whisper")
     if not state.ready:
         pytest.skip(state.remedy)
-    return ModelStore().ensure_files(WHISPER_BASE)["model.bin"].parent
+    engine = create("whisper")
+    engine.find_model()
+    return ModelStore().root / engine.model
 
 
 @pytest.mark.slow
@@ -134,12 +91,38 @@ def test_a_usual_size_is_fetched_by_connect_and_recognizes(base, hub):
     assert sorted(hub.fetched) == ["config.json", "model.bin", "tokenizer.json", "vocabulary.txt"]
 
 
+def test_engines_are_options_of_a_new_client_of_the_embedded_service_alone(monkeypatch):
+    monkeypatch.delenv("SPEECHLAB_BASE_URL", raising=False)
+    nobody = {"base_url": "http://127.0.0.1:9"}
+    for options, told in (
+        *(
+            ({"engines": engines}, "give options by engine")
+            for engines in (3, {}, {"whisper": 5}, {"whisper": {"model": object()}}, [("whisper", 1)])
+        ),
+        *(
+            ({"engines": QUICK, **other}, "leave one of them out")
+            for other in (nobody, {"ws_base_url": "ws://127.0.0.1:9"}, {"api_key": "sl:a-key-of-another"})
+        ),
+    ):
+        with pytest.raises(ConfigurationError, match=told):
+            connect(**options)
+    told = pytest.raises(ConfigurationError, match="make a new client")
+    with Client(**nobody, api_key="sl:nobody-is-there") as lab, told:
+        lab.with_options(engines=QUICK)
+
+
 def test_a_folder_is_found_from_where_the_user_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine").mkdir()
-    for named in ("mine", "./mine", Path("mine")):
-        assert json.loads(to_engines_json({"whisper": {"model": named, "beam_size": 2}})) == {
-            "whisper": {"model": str(tmp_path / "mine"), "beam_size": 2}
-        }
-    for elsewhere in ("small", "owner/name@main", str(tmp_path / "mine")):
-        assert json.loads(to_engines_json({"whisper": {"model": elsewhere}}))["whisper"]["model"] == elsewhere
+    for named, found in (
+        *(
+            (name, str(tmp_path / "mine"))
+            for name in ("mine", "./mine", Path("mine"), str(tmp_path / "mine"))
+        ),
+        ("small", "small"),
+        ("owner/name@main", "owner/name@main"),
+    ):
+        engines = {"whisper": {"model": named, "beam_size": 2}}
+        with Client(store=tmp_path / "store", mode="replay", engines=engines) as lab:
+            _, _, options = get_service(lab).home.partition("engines ")
+        assert json.loads(options) == {"whisper": {"model": found, "beam_size": 2}}

@@ -7,7 +7,6 @@ import gc
 import itertools
 import json
 import logging
-import os
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -31,7 +30,6 @@ from speechlab.errors import (
     StreamTruncatedError,
 )
 from support.clock import eventually
-from support.forked import script as run_script
 from support.realtime_server import PIECES, deltas, done, error, spoken, start, usage
 
 
@@ -292,17 +290,21 @@ def test_161_a_text_cut_by_a_close_is_not_sent_again(script, session, code):
 @pytest.mark.slow
 def test_154_waiting_has_an_end(script, session, quick):
     script.speaks = [[], lambda said: [start(said), *PIECES[:1]], lambda said: spoken(said)[:-1], spoken]
-    with pytest.raises(APITimeoutError, match="for its first sound") as late:
-        session.say("a")
-    assert late.value.possibly_metered
-    with pytest.raises(StreamTruncatedError, match="for the rest of its audio, after 8 bytes") as cut:
-        session.say("b")
-    assert cut.value.partial == PIECES[0]
-    with pytest.raises(StreamTruncatedError, match=r"for its tts.usage, after 18 bytes") as unpaid:
-        session.say("c")
-    assert unpaid.value.partial == b"".join(PIECES)  # the audio itself is whole
+    for said, kind, came in (
+        ("for its first sound", APITimeoutError, None),
+        ("for the rest of its audio, after 8 bytes", StreamTruncatedError, PIECES[0]),
+        (r"for its tts.usage, after 18 bytes", StreamTruncatedError, b"".join(PIECES)),  # which is whole
+    ):
+        with pytest.raises(kind, match=said) as late:
+            session.say("a")
+        assert getattr(late.value, "partial", None) == came
+        assert late.value.possibly_metered
     assert session.say("d").encoded
     assert quick.usage.possibly_metered == 3
+    for wrong in ("", " ", "x" * 5001, "\ud800"):
+        with pytest.raises(InvalidRequestError):
+            session.speak(wrong)
+    assert len(speaks(script)) == 4
 
 
 def test_154_texts_wait_for_each_other(script, session):
@@ -466,52 +468,12 @@ def test_a_service_that_falls_silent_is_not_waited_for(script, patient, http, mo
 @pytest.mark.slow
 def test_a_kept_text_is_not_late(script, server, http, tmp_path):
     server.script(http.reply(body={"voices": []}))
-    slow = lambda said: [start(said), *PIECES, 0.4, done(said), usage(said)]  # noqa: E731 - shorter than a function here
-    script.speaks = [slow]
-    given = {"base_url": server.base_url, "ws_base_url": f"ws://127.0.0.1:{script.port}"}
-    for more in ({}, {"pace": "as recorded"}):
-        with (
-            Client(**given, store=tmp_path / "store", **more) as lab,
-            lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
-        ):
-            assert session.say("a", timeout=0.2 if more else None).encoded
+    script.speaks = [lambda said: [start(said), *PIECES, 0.4, done(said), usage(said)]]
+    given = {"base_url": server.base_url, "ws_base_url": f"ws://127.0.0.1:{script.port}", "store": tmp_path}
+    for more, timeout in (({}, None), ({"pace": "as recorded"}, 0.2)):
+        with Client(**given, **more) as lab, lab.realtime(voice=http.VOICE_ID, format="pcm") as session:
+            assert session.say("a", timeout=timeout).encoded
     assert len(speaks(script)) == 1
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
-def test_a_session_that_was_carried_over_a_fork_says_so(script, http):
-    code = f"""
-import os, sys, warnings
-warnings.simplefilter("ignore")
-from speechlab.client import Client
-from speechlab.errors import ConfigurationError
-lab = Client("http://127.0.0.1:{script.port}")
-session = lab.realtime(voice={http.VOICE_ID!r}, format="pcm")
-session.say("a")
-pid = os.fork()
-if pid == 0:
-    try:
-        session.say("a")
-    except ConfigurationError as error:
-        session.close()
-        os._exit(0 if "forked" in str(error) else 1)
-    os._exit(2)
-_, status = os.waitpid(pid, 0)
-session.say("a")
-session.close()
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-    done = run_script(code)
-    assert done.returncode == 0, done.stderr
-    assert script.connections == 1
-
-
-def test_texts_are_checked_before_they_are_sent(script, session):
-    for wrong in ("", " ", "x" * 5001, "\ud800"):
-        with pytest.raises(InvalidRequestError):
-            session.speak(wrong)
-    assert not speaks(script)
 
 
 def test_await(script, http):

@@ -86,11 +86,15 @@ class Functions(Kind):
         yield from made
 
     def lab(self, at_once=8, **options):
-        return sl.system("mine", translate=self.translate, version="1", concurrency=at_once, **options)
+        return sl.system("mine", version="1", concurrency=at_once, **self.how, **options)
+
+    @property
+    def how(self):
+        return {"translate": self.translate}
 
 
 class AsyncFunctions(Functions):
-    async def translate_async(self, text, source_lang, target_lang):
+    async def translate(self, text, source_lang, target_lang):
         made = self.outcome(text)
         if isinstance(made, int):
             raise ERRORS[made]("no", status=made, retry_after_s=0.01)
@@ -99,9 +103,6 @@ class AsyncFunctions(Functions):
         for piece in made:
             yield piece
 
-    def lab(self, at_once=8, **options):
-        return sl.system("mine", translate=self.translate_async, version="1", concurrency=at_once, **options)
-
 
 class Performing(Functions):
     """An object that performs operations."""
@@ -109,8 +110,23 @@ class Performing(Functions):
     def perform(self, operation):
         return sl.client.Reply({"text": "".join(self.translate(operation.text, "", ""))})
 
-    def lab(self, at_once=8, **options):
-        return sl.system("mine", service=self, version="1", concurrency=at_once, **options)
+    @property
+    def how(self):
+        return {"service": self}
+
+
+def test_a_result_has_its_times_and_counts_and_a_refusal_none(kind):
+    kind.script["b"] = [400]
+    with kind.lab() as lab:
+        result = translate(lab)
+        assert (result.text, result.source_lang, result.target_lang) == ("A", "en", "ja")
+        assert result.timing.attempts == 1
+        assert 0 < result.timing.first_byte_s <= result.timing.latency_s
+        with pytest.raises(BadRequestError) as caught:
+            translate(lab, "b")
+        assert (caught.value.status, caught.value.timing.attempts) == (400, 1)
+        assert (lab.usage.calls, lab.usage.translated_chars) == (1, 1)
+    assert kind.asked == ["a", "b"]
 
 
 @pytest.fixture(params=[Http, OpenAI, Functions, AsyncFunctions, Performing], ids=lambda kind: kind.__name__)
@@ -124,16 +140,6 @@ def translate(lab, text="a", **options):
     return lab.translate(text, **HOW, **options)
 
 
-def test_a_result_has_its_times_and_counts(kind):
-    with kind.lab() as lab:
-        result = translate(lab)
-        assert (result.text, result.source_lang, result.target_lang) == ("A", "en", "ja")
-        assert result.timing.attempts == 1
-        assert 0 < result.timing.first_byte_s <= result.timing.latency_s
-        assert (lab.usage.calls, lab.usage.translated_chars) == (1, 1)
-    assert kind.asked == ["a"]
-
-
 @pytest.mark.parametrize("status", [429, 503])
 def test_later_is_asked_again(kind, status):
     kind.script["a"] = [status, status, "A"]
@@ -144,34 +150,18 @@ def test_later_is_asked_again(kind, status):
     assert kind.asked == ["a"] * 3
 
 
-def test_a_refusal_is_final_and_counts_nothing(kind):
-    kind.script["a"] = [400]
-    with kind.lab() as lab:
-        with pytest.raises(BadRequestError) as caught:
-            translate(lab)
-        assert (caught.value.status, caught.value.timing.attempts) == (400, 1)
-        assert lab.usage.calls == 0
-        assert translate(lab, "b").text == "B"
-    assert kind.asked == ["a", "b"]
-
-
-def test_failures_end_with_the_retries_that_are_allowed(kind):
-    kind.script["a"] = [500]
-    with kind.lab(max_retries=1) as lab, pytest.raises(ServerError) as caught:
-        translate(lab)
-    assert caught.value.timing.attempts == 2
-    assert kind.asked == ["a"] * 2
-
-
 def test_a_hang_ends_in_time_and_the_next_call_goes_on(kind):
-    kind.script["a"] = ["hang"]
-    with kind.lab() as lab, ends_within(20):
+    kind.script |= {"a": ["hang"], "c": [500]}
+    with kind.lab(max_retries=1) as lab, ends_within(20):
         with pytest.raises(APITimeoutError, match=r"the call's time of 0.3 s was up") as caught:
             translate(lab, timeout=0.3)
         assert caught.value.timing.attempts == 1
         assert "timeout=" in str(caught.value)
         assert translate(lab, "b").text == "B"
-    assert kind.asked == ["a", "b"]
+        with pytest.raises(ServerError) as failed:
+            translate(lab, "c")
+    assert failed.value.timing.attempts == 2  # the retries that are allowed
+    assert kind.asked == ["a", "b", "c", "c"]
 
 
 def test_a_canceled_call_gives_its_place_back(kind):

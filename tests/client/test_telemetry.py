@@ -15,6 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from speechlab.client import AsyncClient, Client, opentelemetry_hook
 from speechlab.errors import MissingDependencyError, SpeechLabError
+from support.clock import eventually
 from support.samples import TRANSLATED
 
 SECRET_TEXT = "canary-text-51c7"
@@ -58,20 +59,40 @@ def test_each_sending_is_a_span_below_that_of_the_caller(server, traced, http, t
     failed, succeeded = traces.of_calls()
     assert failed.name == succeeded.name == "speechlab translate"
     assert failed.kind is SpanKind.CLIENT
+    always = {"speechlab.operation": "translate"}
     assert dict(failed.attributes) == {
-        "speechlab.operation": "translate",
+        **always,
         "speechlab.attempt": 1,
         "http.response.status_code": 500,
         "error.type": "ServerError",
         "speechlab.retry_delay_s": clock.slept[0],
     }
-    assert dict(succeeded.attributes) == {
-        "speechlab.operation": "translate",
-        "speechlab.attempt": 2,
-        "http.response.status_code": 200,
-    }
+    answered = {"speechlab.attempt": 2, "http.response.status_code": 200}
+    assert dict(succeeded.attributes) == {**always, **answered}
     assert [span.status.status_code for span in (failed, succeeded)] == [StatusCode.ERROR, StatusCode.UNSET]
     assert {span.parent.span_id for span in (failed, succeeded)} == {caller.get_span_context().span_id}
+
+
+def test_a_reply_that_is_not_whole_is_a_failure_whatever_its_status(server, traced, http, traces):
+    server.script([http.reply(body=TRANSLATED)[:-5], http.CLOSE])
+    with pytest.raises(SpeechLabError):
+        translate(traced)
+    server.script([5.0, http.reply(body=TRANSLATED)])
+
+    async def main():
+        async with AsyncClient(server.base_url, on_event=traces.hook) as lab:
+            task = asyncio.ensure_future(lab.translate(SECRET_TEXT, source_lang="ja", target_lang="en"))
+            await asyncio.to_thread(eventually, lambda: server.requests)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    cut, cancelled = traces.of_calls()
+    assert cut.attributes["http.response.status_code"] == 200
+    assert cut.attributes["error.type"] == "StreamTruncatedError"
+    assert cut.status.status_code is StatusCode.ERROR
+    assert cancelled.attributes["error.type"] == "CancelledError"
 
 
 def test_no_key_text_or_address_is_in_a_span(server, traced, http, traces):
@@ -82,16 +103,6 @@ def test_no_key_text_or_address_is_in_a_span(server, traced, http, traces):
     assert len(traces.of_calls()) == 3
     for secret in (http.KEY, "canary", server.base_url, str(server.port)):
         assert secret not in told
-
-
-def test_a_reply_cut_short_is_a_failure_whatever_its_status(server, traced, http, traces):
-    server.script([http.reply(body=TRANSLATED)[:-5], http.CLOSE])
-    with pytest.raises(SpeechLabError):
-        translate(traced)
-    (span,) = traces.of_calls()
-    assert span.attributes["http.response.status_code"] == 200
-    assert span.attributes["error.type"] == "StreamTruncatedError"
-    assert span.status.status_code is StatusCode.ERROR
 
 
 @pytest.mark.parametrize("face", ["threads", "tasks"])
@@ -121,23 +132,6 @@ def test_calls_at_once_are_told_apart(server, traced, http, traces, face):
     assert len(callers) == 2
     assert {span.parent.span_id for span in traces.of_calls()} == callers
     assert len(traces.of_calls()) == 2
-
-
-def test_a_cancelled_call_ends_its_span(server, http, traces):
-    server.script([5.0, http.reply(body=TRANSLATED)])
-
-    async def main():
-        async with AsyncClient(server.base_url, on_event=traces.hook) as lab:
-            task = asyncio.ensure_future(lab.translate(SECRET_TEXT, source_lang="ja", target_lang="en"))
-            while not server.requests:  # noqa: ASYNC110 - the server is in another thread
-                await asyncio.sleep(0.01)
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-    asyncio.run(main())
-    (span,) = traces.of_calls()
-    assert span.attributes["error.type"] == "CancelledError"
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):

@@ -19,9 +19,9 @@ import speechlab as sl
 from speechlab import datasets, remote
 from speechlab.audio import AudioClip, FileSegment, measure_length_s
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.remote import _copies, _fetching
 
 fsspec = pytest.importorskip("fsspec")
+COPIES = remote._copies.COPIES
 CLIP = AudioClip.from_bytes(AudioClip(np.sin(np.arange(4_000) / 9) / 3, 8_000).encode("wav"))
 WAV = CLIP.encode("wav")
 
@@ -31,7 +31,7 @@ def memory():
     system = fsspec.filesystem("memory")
     system.store.clear()
     system.pseudo_dirs[:] = [""]
-    _copies.COPIES.renew()
+    COPIES.renew()
     yield system
     system.store.clear()
 
@@ -57,7 +57,7 @@ def server():
         def log_message(self, *_):
             pass
 
-    _copies.COPIES.renew()
+    COPIES.renew()
     served = HTTPServer(("127.0.0.1", 0), Answer)
     thread = threading.Thread(target=served.serve_forever, args=(0.01,))
     thread.start()
@@ -67,8 +67,8 @@ def server():
     thread.join()
 
 
-def archive(kind, files, path):
-    if kind == "zip":
+def archive(path, files):
+    if path.suffix == ".zip":
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
             for name, data in files.items():
                 packed.writestr(name, data)
@@ -141,22 +141,22 @@ def test_a_strangers_manifest_reads_no_files_of_ours():
 
 
 def test_archives_are_data_sets(tmp_path):
+    shard = {
+        "x/1.wav": WAV,
+        "x/1.txt": b"one\n",
+        "x/2.wav": WAV,
+        "x/2.json": b'{"text": "two", "speaker": "b"}',
+    }
+    listed = {"lists/train.csv": b"audio,text\n../x/1.wav,uno\n", "x/1.wav": WAV}
     for name in ("set.zip", "set.tar", "set.tar.gz"):
         kind = "zip" if name.endswith("zip") else "tar"
-        shard = {
-            "x/1.wav": WAV,
-            "x/1.txt": b"one\n",
-            "x/2.wav": WAV,
-            "x/2.json": b'{"text": "two", "speaker": "b"}',
-        }
-        path = archive(kind, shard, tmp_path / name)
+        path = archive(tmp_path / name, shard)
         table = datasets.read(path, language="en")
         assert table["text"].tolist() == ["one", "two"]
         assert table["id"].tolist() == ["x/1", "x/2"]
         assert table["audio"].tolist() == [f"{kind}://x/{number}.wav::{path}" for number in (1, 2)]
         assert [AudioClip.from_file(cell) for cell in table["audio"]] == [CLIP, CLIP]
-        listed = {"lists/train.csv": b"audio,text\n../x/1.wav,uno\n", "x/1.wav": WAV}
-        path = archive(kind, listed, tmp_path / f"other-{name}")
+        path = archive(tmp_path / f"other-{name}", listed)
         table = datasets.read(path)
         assert table["audio"].tolist() == [f"{kind}://x/1.wav::{path}"]
         assert datasets.row_keys(table) == ["1.wav"]
@@ -165,44 +165,38 @@ def test_archives_are_data_sets(tmp_path):
 
 
 def test_archives_of_strangers_have_limits(tmp_path):
-    path = archive("zip", {"a.wav": bytes(64 << 20)}, tmp_path / "bomb.zip")
-    with pytest.raises(InvalidRequestError, match="unpacks to more than 17 MB"):
-        AudioClip.from_file(f"zip://a.wav::{path}")
-    with pytest.raises(InvalidRequestError, match=r"names a segment; give sl\.audio\.FileSegment"):
-        AudioClip.from_file("https://strangers.example/a.wav#t=1,2")
-    with pytest.raises(InvalidRequestError, match="names a file in no archive; give both"):
-        AudioClip.from_file("zip://a.wav")
+    bomb = archive(tmp_path / "bomb.zip", {"a.wav": bytes(64 << 20)})
     (tmp_path / "no.zip").write_bytes(b"PK nothing")
-    with pytest.raises(OSError, match="the archive cannot be read"):
-        AudioClip.from_file(f"zip://a.wav::{tmp_path / 'no.zip'}")
+    for address, error, told in (
+        (f"zip://a.wav::{bomb}", InvalidRequestError, "unpacks to more than 17 MB"),
+        ("https://strangers.example/a.wav#t=1,2", InvalidRequestError, r"give sl\.audio\.FileSegment"),
+        ("zip://a.wav", InvalidRequestError, "names a file in no archive; give both"),
+        (f"zip://a.wav::{tmp_path / 'no.zip'}", OSError, "the archive cannot be read"),
+    ):
+        with pytest.raises(error, match=told):
+            AudioClip.from_file(address)
+    odd = archive(tmp_path / "a.tar", {"1.wav": WAV, "1.json": b"[", "2.wav": WAV})
     with pytest.warns(UserWarning, match=r"left out: 1.json"):
-        table = datasets.read(
-            archive("tar", {"1.wav": WAV, "1.json": b"[", "2.wav": WAV}, tmp_path / "a.tar")
-        )
-    assert len(table) == 2
+        assert len(datasets.read(odd)) == 2
 
 
-def test_a_changed_file_is_read_anew(memory, monkeypatch):
-    monkeypatch.setattr(_copies, "_FRESH_S", 0.0)
-    memory.pipe("/a.wav", WAV)
-    assert AudioClip.from_file("memory://a.wav").duration_s == 0.5
-    memory.pipe("/a.wav", CLIP.crop(0, 0.25).encode("wav"))
-    assert AudioClip.from_file("memory://a.wav").duration_s == 0.25
-
-
-def test_copies_do_not_fill_the_disk(memory, monkeypatch):
-    monkeypatch.setattr(_copies, "_MAX_BYTES", 3 * len(WAV))
-    monkeypatch.setattr(_copies, "_IDLE_S", 0.0)
+def test_copies_do_not_fill_the_disk_and_are_made_anew(memory, monkeypatch):
+    monkeypatch.setattr("speechlab.remote._copies._MAX_BYTES", 3 * len(WAV))
+    monkeypatch.setattr("speechlab.remote._copies._IDLE_S", 0.0)
     for number in range(8):
         memory.pipe(f"/{number}.wav", WAV)
         assert AudioClip.from_file(f"memory://{number}.wav") == CLIP
     folder = remote.locate_file("memory://7.wav").parents[1]
     assert len(list(folder.iterdir())) == 3
-    monkeypatch.setattr(_fetching, "_MAX_BYTES", 100)
-    memory.pipe("/long.wav", WAV)
-    with pytest.raises(InvalidRequestError, match=r"memory://long.wav has more than"):
-        AudioClip.from_file("memory://long.wav")
+    with monkeypatch.context() as patch:
+        patch.setattr("speechlab.remote._fetching._MAX_BYTES", 100)
+        memory.pipe("/long.wav", WAV)
+        with pytest.raises(InvalidRequestError, match=r"memory://long.wav has more than"):
+            AudioClip.from_file("memory://long.wav")
     assert len(list(folder.iterdir())) == 3
+    monkeypatch.setattr("speechlab.remote._copies._FRESH_S", 0.0)
+    memory.pipe("/7.wav", CLIP.crop(0, 0.25).encode("wav"))
+    assert AudioClip.from_file("memory://7.wav").duration_s == 0.25  # of a file that has changed
 
 
 def test_addresses_are_shown_without_credentials():
@@ -222,11 +216,8 @@ def test_addresses_are_shown_without_credentials():
         "s3://box/a?token=1#2.wav", "/home/ada:pw@x/a.wav",
     ):  # fmt: skip
         assert remote.hide_secrets(open_to_all) == open_to_all
-
-
-def test_addresses_with_tokens_stay_apart():
     one, other = (remote.hide_secrets(f"https://a.example/get?id=1&access_token={token}") for token in "ab")
-    assert one != other
+    assert one != other  # which stay apart
     assert one.startswith("https://a.example/get?id=1&access_token=hidden-")
 
 
@@ -234,16 +225,19 @@ def test_a_strangers_manifest_sets_no_login(server):
     resolve = datasets._places.resolve_recordings
     mine = f"http://{server}/closed/own.wav"
     AudioClip.from_file(mine.replace("http://", "http://ada:pa55word@"))
-    with pytest.warns(UserWarning, match="1 of 1 recordings are left out"):
-        assert resolve(
-            [mine.replace("http://", "http://eve:eve@") + "#t=1"], "https://strangers.example/set"
-        ) == [None]
+    theirs = mine.replace("http://", "http://eve:eve@") + "#t=1"
+    for cell, folder in (
+        (theirs, "https://strangers.example/set"),
+        ("hf://datasets/me/private/a.wav", "hf://datasets/eve/set"),
+    ):
+        with pytest.warns(UserWarning, match="1 of 1 recordings are left out"):
+            assert resolve([cell], folder) == [None]
     assert AudioClip.from_file(mine.replace("own", "other")) == CLIP
-    assert resolve(["hf://datasets/eve/set/b.wav"], "hf://datasets/eve/set") == [
-        "hf://datasets/eve/set/b.wav"
-    ]
-    with pytest.warns(UserWarning, match="1 of 1 recordings are left out"):
-        assert resolve(["hf://datasets/me/private/a.wav"], "hf://datasets/eve/set") == [None]
+    own = "hf://datasets/eve/set/b.wav"
+    assert resolve([own], "hf://datasets/eve/set") == [own]
+    refused = r"the server refuses the credentials, or wants some: 'http://localhost"
+    with pytest.raises(PermissionError, match=refused):
+        AudioClip.from_file(mine.replace("127.0.0.1", "localhost"))
 
 
 @pytest.mark.slow
@@ -269,13 +263,6 @@ def test_credentials_are_in_no_file_and_no_error(server, tmp_path):
     for secret in ("pa55word", "g00d"):
         assert secret.encode() not in written
         assert secret not in said
-
-
-def test_servers_that_refuse_say_so(server):
-    with pytest.raises(
-        PermissionError, match=r"the server refuses the credentials, or wants some: 'http://localhost"
-    ):
-        AudioClip.from_file(f"http://{server}/closed/x.wav".replace("127.0.0.1", "localhost"))
 
 
 def test_without_the_extra_one_sentence_names_it(monkeypatch):

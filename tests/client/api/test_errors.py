@@ -33,26 +33,47 @@ def test_an_error_has_the_services_message_and_our_advice(server, lab, http):
     assert error.message == "Authentication error: Invalid token"
     assert error.advice == "give a valid key as api_key= or in SPEECHLAB_API_KEY"
     assert str(error) == f"HTTP 401 ErrAuthenticationFailed: {error.message}; {error.advice}"
-    assert error.request_id == "req-7"
     assert error.headers["content-type"] == "application/json"
     assert "set-cookie" not in error.headers
     twin = pickle.loads(pickle.dumps(error))
     assert (str(twin), twin.headers, twin.request_id) == (str(error), error.headers, "req-7")
-
-
-def test_the_names_under_which_services_tell_a_request(server, lab, http):
+    with Client(server.base_url) as other:
+        for call in (other.voices, lambda: other.stream_translation("a", **MEANT).open()):
+            with pytest.raises(
+                AuthenticationError, match="no API key was given; give one as api_key="
+            ) as caught:
+                call()
+            assert caught.value.message == "Authentication error: Invalid token"
     for name in ("X-Request-Id", "Request-Id", "x-amzn-requestid", "X-Correlation-ID"):
-        server.script(http.reply(400, {"error": "no"}, **{name: "req-8", "Retry-After": "90"}))
+        told = {name: "req-8", "Retry-After": "90", "X-Echo": f"Bearer {http.KEY}"}
+        server.script(http.reply(400, {"error": "no"}, **told))
         with pytest.raises(APIError) as caught:
             lab.translate("a", **MEANT)
-        assert (caught.value.request_id, caught.value.headers["retry-after"]) == ("req-8", "90")
+        headers = caught.value.headers
+        assert (caught.value.request_id, headers["retry-after"], headers["x-echo"]) == (
+            "req-8",
+            "90",
+            "Bearer ***",
+        )
+    server.script(http.RESET)
+    with pytest.raises(APIConnectionError) as caught:
+        lab.with_options(max_retries=0).translate("a", **MEANT)
+    error = caught.value
+    assert error.advice == "the request had been sent in full, so it may have been done and billed"
+    assert error.message.startswith(f"POST {server.base_url}/translate/: ")
+    assert str(error) == f"{error.message.rstrip('.')}; {error.advice}"
 
 
-def test_headers_of_errors_hold_no_key(server, lab, http):
-    server.script(http.reply(400, {"error": "no"}, X_Echo=f"Bearer {http.KEY}"))
-    with pytest.raises(APIError) as caught:
-        lab.translate("a", **MEANT)
-    assert caught.value.headers["x-echo"] == "Bearer ***"
+CELLS = {
+    "lab.translate('a', source_lang='ja', target_lang='en')": (AuthenticationError, "Invalid token"),
+    "async with other: await other.voices()": (AuthenticationError, "Invalid token"),
+    "lab.translate('a', sorce_lang='ja')": (TypeError, "Client.translate() got an unexpected keyword"),
+    "await other.translate('a', sorce_lang='ja')": (TypeError, "AsyncClient.translate() got an unexpected"),
+    "other.stream_speech('a', voce='x')": (TypeError, "AsyncClient.stream_speech() got an unexpected"),
+    "lab.with_options(api_key='sl:x')": (ConfigurationError, "make a new client for another value"),
+    "other.with_options(retries=1)": (ConfigurationError, "a client has no option 'retries'"),
+    "type(other)('ftp://x')": (ConfigurationError, "it must look like https://host"),
+}
 
 
 def test_errors_of_replies_that_succeeded_have_a_request_id(server, lab, http, wav):
@@ -79,59 +100,10 @@ def test_errors_of_replies_that_succeeded_have_a_request_id(server, lab, http, w
     assert caught.value.request_id == "req-9"
 
 
-def test_a_client_without_a_key_is_told_so(server, http):
-    server.script(http.reply(401, REFUSED))
-    with Client(server.base_url) as lab:
-        for call in (lab.voices, lambda: lab.stream_translation("a", **MEANT).open()):
-            with pytest.raises(
-                AuthenticationError, match="no API key was given; give one as api_key="
-            ) as caught:
-                call()
-            assert caught.value.message == "Authentication error: Invalid token"
-
-
-def test_what_to_do_about_no_answer_stands_beside_what_happened(server, lab, http):
-    server.script(http.RESET)
-    with pytest.raises(APIConnectionError) as caught:
-        lab.with_options(max_retries=0).translate("a", **MEANT)
-    error = caught.value
-    assert error.advice == "the request had been sent in full, so it may have been done and billed"
-    assert error.message.startswith(f"POST {server.base_url}/translate/: ")
-    assert str(error) == f"{error.message.rstrip('.')}; {error.advice}"
-
-
-@pytest.mark.slow
-def test_an_error_in_a_cell_is_a_few_lines(server, http, tmp_path):
-    server.script(http.reply(401, REFUSED))
-    lab = Client(server.base_url, api_key=http.KEY, max_retries=0)
-    other = AsyncClient(server.base_url, api_key=http.KEY, max_retries=0)
-    wrong = {
-        "lab.translate('a', source_lang='ja', target_lang='en')": (AuthenticationError, "Invalid token"),
-        "async with other: await other.voices()": (AuthenticationError, "Invalid token"),
-        "lab.translate('a', sorce_lang='ja')": (TypeError, "Client.translate() got an unexpected keyword"),
-        "await other.translate('a', sorce_lang='ja')": (
-            TypeError,
-            "AsyncClient.translate() got an unexpected",
-        ),
-        "other.stream_speech('a', voce='x')": (TypeError, "AsyncClient.stream_speech() got an unexpected"),
-        "lab.with_options(retries=1)": (ConfigurationError, "a client has no option 'retries'"),
-        "lab.with_options(api_key='sl:x')": (ConfigurationError, "make a new client for another value"),
-        "other.with_options(retries=1)": (ConfigurationError, "a client has no option 'retries'"),
-        "type(lab)('ftp://x')": (ConfigurationError, "it must look like https://host"),
-        "type(other)('ftp://x')": (ConfigurationError, "it must look like https://host"),
-    }
-    with lab, cells(tmp_path, lab=lab, other=other) as run:
-        for cell, (kind, told) in wrong.items():
-            shown, error = run(cell)
-            assert isinstance(error, kind), (cell, error)
-            assert told in shown
-            assert len(shown.splitlines()) <= 12, shown
-            assert "speechlab/" not in shown
-
-
 AT_DOORS = (
     "lab.transcribe('no.wav')",
     "lab.with_options(retries=1)",
+    "type(lab)('ftp://x')",
     "sl.AudioClip.from_file('no.wav')",
     "sl.segments.read('no.srt')",
     "sl.datasets.read('no.csv')",
@@ -153,15 +125,25 @@ for line in sys.argv[1:]:
 
 
 @pytest.mark.slow
-def test_at_every_door_an_error_is_a_few_lines(tmp_path):
+def test_an_error_in_a_cell_or_a_script_is_a_few_lines(server, http, tmp_path):
+    server.script(http.reply(401, REFUSED))
+    given = {"api_key": http.KEY, "max_retries": 0}
+    names = {"lab": Client(server.base_url, **given), "other": AsyncClient(server.base_url, **given)}
     command = [sys.executable, "-c", SCRIPT, *AT_DOORS]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    with cells(tmp_path, sl=sl, pd=pd, lab=Client("http://127.0.0.1:9")) as run:
-        for line, printed in zip(AT_DOORS, done.stderr.split("next line\n")[:-1], strict=True):
-            assert printed.startswith("Traceback")
-            for shown in (printed, run(line)[0]):
-                assert len(shown.splitlines()) <= 12, shown
-                assert "speechlab/" not in shown
+    printed = done.stderr.split("next line\n")[:-1]
+    assert len(printed) == len(AT_DOORS)
+    assert all(one.startswith("Traceback") for one in printed)
+    with names["lab"], cells(tmp_path, sl=sl, pd=pd, **names) as run:
+        for cell, (kind, told) in CELLS.items():
+            shown, error = run(cell)
+            assert isinstance(error, kind), (cell, error)
+            assert told in shown
+            printed.append(shown)
+        printed += [run(line)[0] for line in AT_DOORS]
+    for shown in printed:
+        assert len(shown.splitlines()) <= 12, shown
+        assert "speechlab/" not in shown
 
 
 def test_a_verbose_traceback_in_a_cell_shows_no_key(server, http, tmp_path):

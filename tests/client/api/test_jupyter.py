@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import pytest
 from jupyter_client.manager import start_new_kernel
 
-from support.clock import ends_within
+import speechlab as sl
+from support.clock import ends_within, eventually
 from support.samples import TRANSLATED
 
 ASK = "lab.translate('a', source_lang='ja', target_lang='en')"
@@ -74,49 +76,22 @@ def cell(kernel, server, http):
 
 @pytest.mark.slow
 def test_await_threads_and_callbacks_in_a_kernel(cell, kernel, server):
-    awaited = f"""
-import asyncio
-alab = sl.AsyncClient({server.base_url!r})
-print([r.text for r in await asyncio.gather(*(a{ASK} for _ in range(3)))])
-"""
-    assert cell(awaited) == "['Hello', 'Hello', 'Hello']"
-    threads = f"""
-from concurrent.futures import ThreadPoolExecutor
-with ThreadPoolExecutor(4) as pool:
-    print(list(pool.map(lambda _: {ASK}.text, range(4))))
-"""
-    assert cell(threads) == "['Hello', 'Hello', 'Hello', 'Hello']"
+    made = f"import asyncio, threading\nalab = sl.AsyncClient({server.base_url!r})\n"
+    awaited = f"print([r.text for r in await asyncio.gather(*(a{ASK} for _ in range(3)))])"
+    assert cell(made + awaited) == "['Hello', 'Hello', 'Hello']"
+    pool = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(4) as pool:\n"
+    assert cell(pool + f"    print(*pool.map(lambda _: {ASK}.text, range(3)))") == "Hello Hello Hello"
     # JupyterLab runs widget callbacks on a subshell, a thread with a loop of its own
     subshell = kernel.subshell()
-    assert (
-        cell(
-            f"import threading; print({ASK}.text, threading.current_thread() is threading.main_thread())",
-            subshell=subshell,
-        )
-        == "Hello False"
-    )
-    assert (
-        cell(f"(await a{ASK}).text", subshell=subshell) == "ConfigurationError"
-    )  # it belongs to the cells' loop
+    where = "threading.current_thread() is threading.main_thread()"
+    assert cell(f"print({ASK}.text, {where})", subshell=subshell) == "Hello False"
+    # an asynchronous client belongs to the loop of the cells
+    assert cell(f"(await a{ASK}).text", subshell=subshell) == "ConfigurationError"
     assert cell(f"print((await a{ASK}).text); await alab.close()") == "Hello"
 
 
-@pytest.mark.slow
-def test_an_interrupt_of_a_cell_cancels_the_call_alone(cell, kernel, server, http):
-    server.script([40.0], http.reply(body=TRANSLATED))
-
-    def interrupt():
-        while not server.requests:
-            time.sleep(0.02)
-        kernel.manager.interrupt_kernel()
-
-    with ends_within(20):  # of forty
-        assert cell(ASK, meanwhile=interrupt) == "KeyboardInterrupt"
-        assert server.closed_early.wait(20)
-    assert cell(f"print({ASK}.text)") == "Hello"
-
-
-AWAITS = {
+INTERRUPTED = {
+    "a call": ASK,
     "a reply": f"await a{ASK}",
     "a stream": "async with alab.stream_speech('a', voice=VOICE, format='wav') as s: await s.collect()",
     "a handshake": "async with alab.realtime(voice=VOICE, format='wav') as s: await s.say('a')",
@@ -124,21 +99,21 @@ AWAITS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("awaited", AWAITS)
-def test_an_interrupt_reaches_an_await_at_once(cell, kernel, server, http, awaited):
+@pytest.mark.parametrize("what", INTERRUPTED)
+def test_an_interrupt_of_a_cell_cancels_the_call_alone(cell, kernel, server, http, what):
     head = [b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\nRIFF"]
-    server.script([*(head if awaited == "a stream" else []), 40.0], http.reply(body=TRANSLATED))
+    server.script([*(head if what == "a stream" else []), 40.0], http.reply(body=TRANSLATED))
     assert cell(f"alab, VOICE = sl.AsyncClient({server.base_url!r}), {http.VOICE_ID!r}") == ""
 
     def interrupt():
-        while not server.requests:
-            time.sleep(0.02)
-        time.sleep(0.5)  # the loop sleeps now, and nothing would wake it
+        assert eventually(lambda: server.requests)
+        time.sleep(0.5 if what != "a call" else 0)  # the loop sleeps then, and nothing would wake it
         kernel.manager.interrupt_kernel()
 
     with ends_within(20):  # of the forty seconds that nothing comes
-        assert cell(AWAITS[awaited], meanwhile=interrupt) in {"KeyboardInterrupt", "CancelledError"}
-    assert cell(f"print((await a{ASK}).text); await alab.close()") == "Hello"
+        assert cell(INTERRUPTED[what], meanwhile=interrupt) in {"KeyboardInterrupt", "CancelledError"}
+        assert server.closed_early.wait(20)
+    assert cell(f"print({ASK}.text, (await a{ASK}).text); await alab.close()") == "Hello Hello"
 
 
 @pytest.mark.slow
@@ -154,14 +129,6 @@ print(asyncio.run(main()))
     assert cell("sl.notebook.allow_nested_loops()\n" + script) == "Hello"
     assert cell(script) == "Hello"
     assert cell(f"print({ASK}.text)") == "Hello"
-
-
-@pytest.mark.slow
-def test_nothing_is_changed_where_no_loop_runs():
-    import asyncio
-
-    import speechlab as sl
-
     before = asyncio.run
     sl.notebook.allow_nested_loops()
-    assert asyncio.run is before
+    assert asyncio.run is before  # nothing is changed where no loop runs

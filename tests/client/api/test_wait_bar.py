@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from speechlab import AudioClip, system
-from speechlab.client import _wait_bar as wait_bar
 
 
 class Bar:
@@ -29,10 +28,13 @@ class Bar:
 @pytest.fixture
 def bars(monkeypatch):
     opened = []
-    monkeypatch.setattr(wait_bar, "_DELAY_S", 0.05)
-    monkeypatch.setattr(
-        wait_bar, "open_bar", lambda *given, **how: opened.append(Bar(*given, **how)) or opened[-1]
-    )
+
+    def open_bar(*given, **how):
+        opened.append(Bar(*given, **how))
+        return opened[-1]
+
+    monkeypatch.setattr("speechlab.client._wait_bar._DELAY_S", 0.05)
+    monkeypatch.setattr("speechlab.client._wait_bar.open_bar", open_bar)
     return opened
 
 
@@ -46,7 +48,7 @@ def transcribe_minutes(seconds=0.3, minutes=2):
     return times[1] - times[0]
 
 
-def test_minutes_have_a_bar_that_is_full_at_the_end_alone(bars):
+def test_minutes_have_a_bar_that_is_full_at_the_end_alone(bars, monkeypatch):
     took_s = transcribe_minutes()
     first, second = bars
     assert first.total is None
@@ -57,14 +59,8 @@ def test_minutes_have_a_bar_that_is_full_at_the_end_alone(bars):
     assert second.n == pytest.approx(second.total)
     assert first.closed
     assert second.closed
-
-
-def test_short_recordings_have_none(bars):
     transcribe_minutes(minutes=1 / 4)
-    assert not bars
-
-
-def test_a_display_that_fails_costs_no_call(bars, monkeypatch):
+    assert len(bars) == 2  # short recordings have none
     monkeypatch.setattr(Bar, "update", lambda self, more: 1 / 0)
-    transcribe_minutes()
-    assert bars
+    transcribe_minutes()  # a display that fails costs no call
+    assert len(bars) > 2

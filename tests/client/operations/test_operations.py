@@ -195,18 +195,6 @@ def test_pcm_has_the_rate_asked_for_or_of_the_media_type(server, lab, http, clip
     assert lab.synthesize("a", voice=http.VOICE_ID, format="pcm").sample_rate == 8_000
 
 
-def test_024_rates_outside_the_catalogue_are_not_refused(server, lab, http, wav):
-    fields = {name: value for name, value in http.VOICE.items() if name != "sample_rates"}
-    server.script(http.reply(body=wav, content_type="audio/wav"))
-    lab.synthesize("a", voice=Voice.parse(fields), sample_rate=44_100)
-    with (
-        pytest.raises(InvalidRequestError, match="does not stream"),
-        lab.stream_speech("a", voice=Voice.parse({**fields, "streaming": False})),
-    ):
-        pass
-    assert len(server.requests) == 1
-
-
 def test_051_a_success_that_is_not_audio_is_an_error(server, lab, http):
     for body, content_type, message in (
         (b'{"error": "x"}', "application/json", "application/json instead of audio"),

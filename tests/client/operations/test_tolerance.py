@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from email.utils import formatdate
 from functools import partial
 
 import httpx2
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from speechlab.audio import AudioClip
 from speechlab.client import Client, OpenAIAdapter, RawResponse, Synthesize, Transcribe, Translate
-from speechlab.errors import APIError, ContractError, StreamTruncatedError
+from speechlab.errors import APIError, ContractError, RateLimitError, StreamTruncatedError
 from support.pieces import answer_in_pieces
 
 JSON = st.recursive(
@@ -20,23 +22,15 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-KNOWN = [
-    "context",
-    "code",
-    "name",
-    "error",
-    "text",
-    "language",
-    "confidence",
-    "segments",
-    "voices",
-    "choices",
-    "id",
-]
-KNOWN += ["message", "content", "delta", "usage", "start", "end", "detail"]
+KNOWN = (
+    "context code name error text language confidence segments voices choices id message content delta usage"
+)
+KNOWN += " start end detail"
 SHAPED = st.recursive(
     JSON,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KNOWN), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KNOWN.split()), inner, max_size=5)
+    ),
     max_leaves=12,
 )
 BODIES = st.binary(max_size=60) | SHAPED.map(lambda value: json.dumps(value).encode())
@@ -93,15 +87,21 @@ def test_011_any_error_body_is_a_typed_error(status, headers, body):
     assert error.code is None or type(error.code) is int
     assert error.name is None or isinstance(error.name, str)
     assert all(isinstance(item, str) for item in error.context)
+    assert getattr(error, "retry_after_s", None) is None or 0 < error.retry_after_s <= 86_400
     assert len(str(error)) < 1_000
 
 
-def test_fields_beyond_the_contract_are_read_or_left_out():
-    for value in (5, "x", [5], [["a"]], [{}], {"a": 1}, [{"word": "a", "start": "x", "end": 1}]):
-        body = json.dumps({"text": "a", "words": value, "partials": value}).encode()
-        transcript = Transcribe(b"").read(RawResponse(200, {}, body))
-        assert transcript.words is None
-        assert transcript.partials is None or transcript.partials.empty
+def test_both_forms_of_retry_after():
+    now = time.time()
+    for value, seconds in (
+        *(("5", 5.0), (" 0.5 ", 0.5), ("0", None), ("-3", None), ("1e9", 86_400.0)),
+        (formatdate(now + 30, usegmt=True), pytest.approx(30, abs=10)),
+        (formatdate(now - 1_000, usegmt=True), None),
+        *((text, None) for text in ("soon", "", "nan")),
+    ):
+        with pytest.raises(RateLimitError) as caught:
+            RawResponse(429, {"retry-after": value}, b"").raise_for_status()
+        assert caught.value.retry_after_s == seconds
 
 
 def test_json_as_loose_writers_make_it_keeps_its_text():
@@ -117,6 +117,14 @@ def test_json_as_loose_writers_make_it_keeps_its_text():
         transcript = Transcribe(b"").read(RawResponse(200, {}, body))
         assert (transcript.text, transcript.confidence, transcript.words) == (text, None, None)
         assert RawResponse(400, {}, body.replace(b'"text"', b'"error"')).json()["error"] == text
+    for body in (b"{'text': 'a'}", b'{"text":"a\xff"}', b"[" * 100_000, b'{"text":NaN,}', b""):
+        with pytest.raises(ContractError, match=r"not JSON|is empty"):
+            RawResponse(200, {}, body).json()
+    for value in (5, "x", [5], [["a"]], [{}], {"a": 1}, [{"word": "a", "start": "x", "end": 1}]):
+        body = json.dumps({"text": "a", "words": value, "partials": value}).encode()
+        transcript = Transcribe(b"").read(RawResponse(200, {}, body))
+        assert transcript.words is None  # fields beyond the contract are read or left out
+        assert transcript.partials is None or transcript.partials.empty
 
 
 @pytest.mark.parametrize(("given", "text"), [("", "a b c"), ("A b c.", "A b c.")])
@@ -126,12 +134,6 @@ def test_segments_without_times_keep_their_texts(given, text):
     transcript = Transcribe(b"").read(RawResponse(200, {}, body))
     assert transcript.text == text
     assert [(piece.start, piece.end, piece.text) for piece in transcript.pieces] == [(1.0, 1.0, "b")]
-
-
-def test_what_is_no_json_is_a_contract_error():
-    for body in (b"{'text': 'a'}", b'{"text":"a\xff"}', b"[" * 100_000, b'{"text":NaN,}', b""):
-        with pytest.raises(ContractError, match=r"not JSON|is empty"):
-            RawResponse(200, {}, body).json()
 
 
 def test_odd_transcripts_of_openai_are_contract_errors():
@@ -149,12 +151,8 @@ def test_odd_transcripts_of_openai_are_contract_errors():
 @given(st.binary(max_size=200), st.integers(1, 50), st.booleans())
 def test_any_stream_of_bytes_is_sound_or_a_contract_error(service, data, width, with_header):
     if with_header:
-        data = (
-            b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0"
-            + data[:16].ljust(16, b"\0")
-            + b"data\0\0\0\0"
-            + data[16:]
-        )
+        head = b"RIFF\xff\xff\xff\xffWAVEfmt \x10\0\0\0" + data[:16].ljust(16, b"\0")
+        data = head + b"data\0\0\0\0" + data[16:]
     lab, answer = service
     answer([data[start : start + width] for start in range(0, len(data), width)])
     try:

@@ -23,6 +23,37 @@ def store(tmp_path):
     return tmp_path / "kept"
 
 
+def test_threads_and_clients_ask_once_however_the_store_is_named(service, store):
+    with Client(service.base_url, store=store) as one, Client(service.base_url, store=str(store)) as two:
+        labs = [one, two, one.with_options(timeout=20)]
+        with ThreadPoolExecutor(6) as threads:
+            found = [threads.submit(lambda lab: ask(lab).id, lab) for lab in labs * 2]
+        assert {one.result() for one in found} == {"t0"}
+        assert len(service.asked()) == 1
+        live = one.with_options(mode="live")
+        with ThreadPoolExecutor(3) as threads:  # which asks each time
+            assert {*threads.map(lambda _: ask(live).id, range(3))} == {"t1", "t2", "t3"}
+
+
+@pytest.mark.parametrize(
+    ("first", "found"),
+    [
+        ((400, BadRequestError), {"t1"}),  # the next one asks
+        ((500, ServerError), {"t1", "t2", "t3"}),  # nobody waits again
+    ],
+)
+def test_who_waits_for_a_call_that_fails_asks(service, store, http, first, found):
+    status, error = first
+    service.first = http.reply(status, {"error": "no"})
+    with Client(service.base_url, store=store, max_retries=0) as lab, ThreadPoolExecutor(4) as threads:
+        calls = [threads.submit(outcome, lab)]
+        assert eventually(service.asked)
+        calls += [threads.submit(outcome, lab) for _ in range(3)]
+        assert calls[0].result() is error
+        assert {one.result() for one in calls[1:]} == found
+    assert len(service.asked()) == 1 + len(found)
+
+
 @pytest.fixture
 def service(server, http):
     """A service that takes its time; ``asked`` tells what was to be translated, ``first`` how the first reply is."""
@@ -61,42 +92,6 @@ def test_tasks_that_ask_the_same_ask_once(service, store):
     assert [one.id for one in results] == [results[n % 3].id for n in range(30)]
     assert len({one.id for one in results}) == len(service.asked()) == 3
     assert len(service.requests) == 4  # and the catalogue, which tells whose answers these are
-
-
-def test_so_do_threads_and_clients_however_the_store_is_named(service, store):
-    with Client(service.base_url, store=store) as one, Client(service.base_url, store=str(store)) as two:
-        labs = [one, two, one.with_options(timeout=20)]
-        with ThreadPoolExecutor(6) as threads:
-            found = [threads.submit(lambda lab: ask(lab).id, lab) for lab in labs * 2]
-    assert {one.result() for one in found} == {"t0"}
-    assert len(service.asked()) == 1
-
-
-def test_live_asks_each_time(service, store):
-    with Client(service.base_url, store=store, mode="live") as lab, ThreadPoolExecutor(3) as threads:
-        assert {*threads.map(lambda _: ask(lab).id, range(3))} == {"t0", "t1", "t2"}
-
-
-def overlapping(service, labs):
-    """The outcome of a call, and those of the others, which begin while its request is under way."""
-    with ThreadPoolExecutor(len(labs)) as threads:
-        first = threads.submit(outcome, labs[0])
-        assert eventually(service.asked)
-        others = [threads.submit(outcome, lab) for lab in labs[1:]]
-        return first.result(), {one.result() for one in others}
-
-
-def test_the_next_one_asks_where_a_call_is_refused(service, store, http):
-    service.first = http.reply(400, {"error": "no"})
-    with Client(service.base_url, store=store) as lab:
-        assert overlapping(service, [lab] * 4) == (BadRequestError, {"t1"})
-    assert len(service.asked()) == 2
-
-
-def test_nobody_waits_again_where_the_service_fails(service, store, http):
-    service.first = http.reply(500, {"error": "down"})
-    with Client(service.base_url, store=store, max_retries=0) as lab:
-        assert overlapping(service, [lab] * 4) == (ServerError, {"t1", "t2", "t3"})
 
 
 def test_the_next_one_asks_where_a_call_is_cancelled(service, store):

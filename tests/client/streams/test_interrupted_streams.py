@@ -109,15 +109,48 @@ def test_of_two_that_read_one_stream_the_second_is_told(server, http, wav):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
+def test_what_was_carried_over_a_fork_says_so(server, realtime, http, wav):
+    server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
+    code = f"""
+import os, sys, warnings
+warnings.simplefilter("ignore")
+from speechlab.client import Client
+from speechlab.errors import ConfigurationError
+stream = Client({server.base_url!r}).stream_speech("a", voice={http.VOICE_ID!r})
+next(stream)
+session = Client("http://127.0.0.1:{realtime.port}").realtime(voice={http.VOICE_ID!r}, format="pcm")
+session.say("a")
+pid = os.fork()
+if pid == 0:
+    told = []
+    for ask in (lambda: next(stream), lambda: session.say("a")):
+        try:
+            ask()
+        except ConfigurationError as error:
+            told.append("forked" in str(error) and "event loop" not in str(error))
+    stream.close()
+    session.close()
+    os._exit(0 if told == [True, True] else 1)
+_, status = os.waitpid(pid, 0)
+assert len(stream.collect().encoded) == {len(wav)}
+session.say("a")
+session.close()
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+    done = script(code)
+    assert done.returncode == 0, done.stderr
+    assert realtime.connections == 1
+
+
+@pytest.mark.slow
 @needs_signals
 def test_an_interrupted_replay_says_that_it_was_cut_short(server, http, wav, tmp_path):
     server.script(http.reply(body={"voices": [http.VOICE]}), http.chunked(wav[:1000], 1.0, wav[1000:]))
-    with Client(server.base_url, store=tmp_path / "kept") as lab, speech(lab, http) as stream:
+    with Client(server.base_url, store=tmp_path) as lab, speech(lab, http) as stream:
         stream.collect()
-    with (
-        Client(store=tmp_path / "kept", mode="replay", pace="as recorded") as lab,
-        speech(lab, http) as stream,
-    ):
+    replay = {"mode": "replay", "pace": "as recorded"}
+    with Client(store=tmp_path, **replay) as lab, speech(lab, http) as stream:
         next(stream)
         with interrupted():
             next(stream)
@@ -195,34 +228,6 @@ def test_a_closed_client_closes_its_streams(server, http, wav):
     assert server.closed_early.wait(20)
     with pytest.raises(ConfigurationError, match="this stream is closed"):
         next(stream)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
-def test_a_stream_that_was_carried_over_a_fork_says_so(server, http, wav):
-    server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
-    code = f"""
-import os, sys, warnings
-warnings.simplefilter("ignore")
-from speechlab.client import Client
-from speechlab.errors import ConfigurationError
-lab = Client({server.base_url!r})
-stream = lab.stream_speech("a", voice={http.VOICE_ID!r})
-next(stream)
-pid = os.fork()
-if pid == 0:
-    try:
-        next(stream)
-    except ConfigurationError as error:
-        stream.close()
-        os._exit(0 if "forked" in str(error) and "event loop" not in str(error) else 1)
-    os._exit(2)
-_, status = os.waitpid(pid, 0)
-assert len(stream.collect().encoded) == {len(wav)}
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-    done = script(code)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(("opened", "read"), READERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from contextlib import closing
 
 import pytest
 
@@ -73,41 +74,40 @@ def test_a_proxy_that_wants_a_password(server, http, wire, proxy, monkeypatch, c
     assert not server.requests
 
 
+def ask(lab, ways, http):
+    return translate(lab) if ways == "calls" else lab.realtime(voice=http.VOICE_ID, format="pcm").open()
+
+
 @pytest.mark.parametrize("ways", ["calls", "realtime"])
 @pytest.mark.parametrize("base_url", [ELSEWHERE, "https://speech.invalid"])
 def test_a_proxy_that_is_not_there(http, wire, monkeypatch, base_url, ways):
+    told = r"the proxy .* cannot be reached .*check that it runs"
     with nobody() as place, client(http, wire, base_url) as lab:
         monkeypatch.setenv("ALL_PROXY", f"http://{USER}@{place}")
-        with pytest.raises(
-            APIConnectionError, match=r"the proxy .* cannot be reached .*check that it runs"
-        ) as caught:
-            translate(lab) if ways == "calls" else lab.realtime(voice=http.VOICE_ID, format="pcm").open()
+        with pytest.raises(APIConnectionError, match=told) as caught:
+            ask(lab, ways, http)
         assert f"http://{place} " in str(caught.value)
         assert "NO_PROXY" in str(caught.value)
         assert not {"hid", "base_url"} & set(str(caught.value).replace(":", " ").split())
 
 
 @pytest.mark.parametrize("ways", ["calls", "realtime"])
-@pytest.mark.parametrize(
-    ("refusal", "said"),
-    [
+def test_a_proxy_that_opens_no_tunnel(server, http, wire, proxy, monkeypatch, ways):
+    monkeypatch.setenv("HTTPS_PROXY", f"http://{USER}@{proxy.place}")
+    for proxy.refusal, said in (
         ("502 Far away", "does not pass the request on .*502.*rules of the proxy"),
         ("407 Who", "requires a user"),
-    ],
-)
-def test_a_proxy_that_opens_no_tunnel(server, http, wire, proxy, monkeypatch, ways, refusal, said):
-    monkeypatch.setenv("HTTPS_PROXY", f"http://{USER}@{proxy.place}")
-    proxy.refusal = refusal
-    with (
-        client(http, wire, "https://speech.invalid") as lab,
-        pytest.raises(APIConnectionError, match=said) as caught,
     ):
-        translate(lab) if ways == "calls" else lab.realtime(voice=http.VOICE_ID, format="pcm").open()
-    first, headers = proxy.asked[0]
-    assert first == "CONNECT speech.invalid:443 HTTP/1.1"
-    assert headers["proxy-authorization"] == BASIC
-    assert "authorization" not in headers
-    assert "hid" not in str(caught.value)
+        with (
+            client(http, wire, "https://speech.invalid") as lab,
+            pytest.raises(APIConnectionError, match=said) as caught,
+        ):
+            ask(lab, ways, http)
+        assert "hid" not in str(caught.value)
+    for first, headers in proxy.asked:
+        assert first == "CONNECT speech.invalid:443 HTTP/1.1"
+        assert headers["proxy-authorization"] == BASIC
+        assert "authorization" not in headers
 
 
 @pytest.mark.slow
@@ -132,65 +132,48 @@ with Client("https://speech.invalid", api_key="key-of-the-service", transport={w
     assert "key-of-the-service" not in str(proxy.asked)
 
 
-def test_a_407_without_a_proxy_is_an_answer(server, http, wire):
-    server.script(http.reply(407, {"error": "odd"}))
-    with client(http, wire, server.base_url) as lab, pytest.raises(APIError, match="odd"):
-        translate(lab)
-
-
-@pytest.mark.parametrize(
-    ("base_url", "excepted"),
-    [
+def test_what_is_reached_without_it(server, http, wire, proxy, monkeypatch):
+    monkeypatch.setenv("ALL_PROXY", f"http://{proxy.place}")
+    server.script(http.reply(407, {"error": "odd"}), http.reply(body=TRANSLATED))
+    with client(http, wire, server.base_url) as lab:  # this machine
+        with pytest.raises(APIError, match="odd"):
+            translate(lab)  # of whose service a 407 is an answer
+        assert translate(lab) == "Hello"
+    for base_url, excepted in (
         ("http://192.0.2.1", "10.0.0.0/8,192.0.2.0/24"),
         ("http://192.0.2.1", "192.0.2.1"),
         ("http://speech.invalid", "other.invalid, .invalid"),
         ("http://speech.invalid", "*"),
-    ],
-)
-def test_what_is_reached_without_it(server, http, wire, proxy, monkeypatch, base_url, excepted):
-    monkeypatch.setenv("HTTP_PROXY", f"http://{proxy.place}")
-    monkeypatch.setenv("NO_PROXY", excepted)
-    with client(http, wire, base_url, timeout=0.3) as lab:
-        calls = [lambda: translate(lab), lab.realtime(voice=http.VOICE_ID, format="pcm").open]
-        for call in calls:
-            with pytest.raises(APIConnectionError) as caught:
-                call()
-            assert "proxy" not in str(caught.value)
-    assert not proxy.asked
-
-
-def test_this_machine_is_reached_without_it(server, http, wire, proxy, monkeypatch):
-    monkeypatch.setenv("ALL_PROXY", f"http://{proxy.place}")
-    server.script(http.reply(body=TRANSLATED))
-    with client(http, wire, server.base_url) as lab:
-        assert translate(lab) == "Hello"
+    ):
+        monkeypatch.setenv("NO_PROXY", excepted)
+        with client(http, wire, base_url, timeout=0.3) as lab:
+            for ways in ("calls", "realtime"):
+                with pytest.raises(APIConnectionError) as caught:
+                    ask(lab, ways, http)
+                assert "proxy" not in str(caught.value)
     assert not proxy.asked
 
 
 @pytest.mark.parametrize("kind", [ForwardProxy, SocksProxy])
 def test_realtime_sessions_go_through_the_proxy(http, realtime, kind, monkeypatch):
-    proxy = kind(("127.0.0.1", realtime.port))
     scheme = "socks5h" if kind is SocksProxy else "http"
-    monkeypatch.setenv("ALL_PROXY", f"{scheme}://{proxy.place}")
-    with client(http, None) as lab, lab.realtime(voice=http.VOICE_ID, format="pcm") as session:
-        assert session.say("a").duration_s > 0
-    assert len(proxy.asked) == 1
-    assert "speech.invalid" in proxy.asked[0][0]
+    with closing(kind(("127.0.0.1", realtime.port))) as proxy:
+        monkeypatch.setenv("ALL_PROXY", f"{scheme}://{proxy.place}")
+        with client(http, None) as lab, lab.realtime(voice=http.VOICE_ID, format="pcm") as session:
+            assert session.say("a").duration_s > 0
+    (asked,) = proxy.asked
+    assert "speech.invalid" in asked[0]
     assert realtime.headers[0][1]["Authorization"] == f"Bearer {http.KEY}"
-    proxy.close()
 
 
 def test_calls_go_through_socks(server, http, monkeypatch):
-    proxy = SocksProxy(("127.0.0.1", server.port), authorization=f"me:{SECRET}")
-    monkeypatch.setenv("ALL_PROXY", f"socks5h://{USER}@{proxy.place}")
     server.script(http.reply(body=TRANSLATED))
-    with client(http, None) as lab:
-        assert translate(lab) == "Hello"
-    assert proxy.asked == [("speech.invalid", {})]
-    with (
-        client(http, "aiohttp") as lab,
-        pytest.raises(ConfigurationError, match="HTTP proxies alone") as caught,
-    ):
-        translate(lab)
-    assert "hid" not in str(caught.value)
-    proxy.close()
+    with closing(SocksProxy(("127.0.0.1", server.port), authorization=f"me:{SECRET}")) as proxy:
+        monkeypatch.setenv("ALL_PROXY", f"socks5h://{USER}@{proxy.place}")
+        with client(http, None) as lab:
+            assert translate(lab) == "Hello"
+        assert proxy.asked == [("speech.invalid", {})]
+        told = pytest.raises(ConfigurationError, match="HTTP proxies alone")
+        with client(http, "aiohttp") as lab, told as caught:
+            translate(lab)
+        assert "hid" not in str(caught.value)

@@ -65,33 +65,26 @@ def test_a_surplus_is_no_reply(server, http, wire, kind):
             assert len(server.requests) == 2
 
 
-def test_line_ends_that_come_late_are_left_out(server, lab, http):
-    server.script([b"\r\n", 0.005, b"\r\n" + http.reply(body=build_body("right"))])
-    assert translate(lab) == translate(lab) == "right"
-    assert server.connections == 1
-
-
-MALFORMED = {
-    "no HTTP": b"junk junk\r\n\r\n",
-    "a header without a colon": b"HTTP/1.1 200 X\r\nbad header\r\nContent-Length: 2\r\n\r\n{}",
-    "two lengths": b"HTTP/1.1 200 X\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\n{}",
-    "a length that is none": b"HTTP/1.1 200 X\r\nContent-Length: -2\r\n\r\n{}",
-    "half a head": b"HTTP/1.1 200 X\r\nContent-Le",
-}
-
-
-@pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_reply_is_not_paid_for_twice(server, lab, http, name):
-    server.script([MALFORMED[name], http.CLOSE])
-    with pytest.raises(APIConnectionError) as caught:
-        translate(lab)
-    assert len(server.requests) == 1
-    assert caught.value.possibly_metered
+def test_a_malformed_reply_is_not_paid_for_twice(server, lab, http):
+    for reply in (
+        b"junk junk\r\n\r\n",
+        b"HTTP/1.1 200 X\r\nbad header\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 X\r\nContent-Length: 2\r\nContent-Length: 5\r\n\r\n{}",
+        b"HTTP/1.1 200 X\r\nContent-Length: -2\r\n\r\n{}",
+        b"HTTP/1.1 200 X\r\nContent-Le",
+    ):
+        server.script([reply, http.CLOSE])
+        with pytest.raises(APIConnectionError) as caught:
+            translate(lab)
+        assert len(server.requests) == 1
+        assert caught.value.possibly_metered
 
 
 def test_a_connection_without_a_surplus_is_used_again(server, lab, http):
-    server.script(http.reply(body=build_body("right")))
-    for _ in range(5):
+    server.script(
+        [b"\r\n", 0.005, b"\r\n" + http.reply(body=build_body("right"))]
+    )  # line ends that come late
+    for _ in range(4):
         assert translate(lab) == "right"
     assert server.connections == 1
 
