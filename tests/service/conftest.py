@@ -2,14 +2,52 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
+import os
+import subprocess
+import sys
+import tempfile
 from typing import Any
 
 import pytest
 
 from speechlab.service import voice_uuid
-from support.clients import Http, Reply, talking
+from support.clients import KEY, Http, Reply, talking
 from support.staged import staged_service
+
+
+class Process:
+    """A service as a process of its own, from when it is ready."""
+
+    def __init__(self, *arguments: str, before: tuple[str, ...] = (), **environment: str) -> None:
+        command = [*before, sys.executable, "-m", "speechlab.service", "--port", "0", *arguments]
+        self._log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed with the process
+        how = {"stdout": subprocess.PIPE, "stderr": self._log, "text": True, "start_new_session": True}
+        self.child = subprocess.Popen(command, env=os.environ | environment, **how)
+        word, _, fields = self.child.stdout.readline().partition(" ")
+        assert word == "ready", self.end()
+        self.fields = json.loads(fields)
+        self.http = Http(self.fields["base_url"], self.fields.get("api_key", KEY))
+
+    def end(self) -> tuple[int, str, str]:
+        """Its status, what it printed after it was ready, and its log."""
+        out, _ = self.child.communicate(timeout=40)
+        self._log.seek(0)
+        return self.child.returncode, out, self._log.read()
+
+    def close(self) -> None:
+        self.child.kill()
+        self.child.communicate()
+        self._log.close()
+
+
+@pytest.fixture
+def start():
+    """Starts services as processes."""
+    with contextlib.ExitStack() as stack:
+        yield lambda *how, **more: stack.enter_context(contextlib.closing(Process(*how, **more)))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Schemathesis makes requests out of docs/openapi.json, right and wrong ones; replies must be as it says."""
+"""Requests out of docs/openapi.json, right and wrong ones, and bytes: replies must be as it says, never a 500."""
 
 from __future__ import annotations
 
@@ -124,3 +124,61 @@ def test_each_edge_of_the_description(service, fuzz, label):
             assert reply.json()["name"] in DEPENDS_ON_THE_VOICE, (case.body, reply.text)
         count += 1
     assert count
+
+
+MANY = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+HEADERS = [b"RIFF\x24\0\0\0WAVEfmt ", b"OggS\0\2", b"fLaC\0\0\0\x22", b"ID3\4\0\0", b"\xff\xfb\x90\x64", b""]
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+_NAMES = "voice_id text format stream sample_rate temperature audio vad messages language hotwords"
+names = st.sampled_from(_NAMES.split())
+
+
+def agreed(reply) -> None:
+    assert reply.status in {200, 400, 413}, (reply.status, reply.body)
+    if reply.status != 200:
+        assert {"code", "error"} <= set(reply.json())
+
+
+@pytest.mark.slow
+@MANY
+@given(fields=st.dictionaries(names, json_values), path=st.sampled_from(["/tts", "/asr/srt/audio_llm"]))
+def test_s41_s64_any_json(staged, fields, path):
+    agreed(staged.http.post_json(path, json.dumps(fields).encode("utf-8", "surrogatepass")))
+
+
+@MANY
+@given(body=st.binary(max_size=200), path=st.sampled_from(["/tts", "/asr/srt/audio_llm", "/translate/"]))
+def test_s41_s99_any_bytes(staged, body, path):
+    kind = "multipart/form-data; boundary=b" if path == "/translate/" else "application/json"
+    agreed(staged.http.request("POST", path, body, {"Content-Type": kind}))
+
+
+@pytest.mark.slow
+@MANY
+@given(header=st.sampled_from(HEADERS), rest=st.binary(max_size=300))
+def test_s58_s61_any_recording(staged, header, rest):
+    reply = staged.http.post_json("/asr/srt/audio_llm", {"audio": base64.b64encode(header + rest).decode()})
+    agreed(reply)
+
+
+FORM_PIECES = (
+    *(b"--b", b"--b--", b"\r\n", b"\r\n\r\n", b"\n", b";", b":", b'"', b"\xff", b"x"),
+    *(b'Content-Disposition: form-data; name="text"', b'name="'),
+)
+FORM_KINDS = ("; boundary=b", '; boundary="b"; x', ";boundary")
+
+
+@MANY
+@given(pieces=st.lists(st.sampled_from(FORM_PIECES)), kind=st.sampled_from(FORM_KINDS))
+def test_s99_any_form(staged, pieces, kind):
+    headers = {"Content-Type": f"multipart/form-data{kind}"}
+    agreed(staged.http.request("POST", "/translate/", b"".join(pieces), headers))

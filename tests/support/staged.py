@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,17 @@ import numpy as np
 
 from speechlab.engines import EngineVoice, Recognition, RecognitionSegment, TranslationDelta
 from speechlab.errors import EngineError, InvalidRequestError, ModelError
-from speechlab.service import Provider, ServedEngine, ServiceConfig, run_service, voice_uuid
-from support.clients import KEY, Http
+from speechlab.service import (
+    Database,
+    Ledger,
+    Provider,
+    ServedEngine,
+    ServiceConfig,
+    UsageRow,
+    run_service,
+    voice_uuid,
+)
+from support.clients import KEY, Http, Reply, form_body
 from support.clock import eventually
 
 if TYPE_CHECKING:
@@ -118,6 +127,12 @@ class StagedTranslator:
             self.closed += 1
 
 
+def used(folder) -> list[UsageRow]:
+    """The rows that a service has written into its folder."""
+    with closing(Database(folder)) as database:
+        return Ledger(database).list_rows()
+
+
 NO_ENGINES = {
     name: {"enabled": False}
     for name in ("kokoro", "q", "hibari", "openjtalk", "whisper", "gemma", "qwen", "llama")
@@ -150,6 +165,30 @@ class Staged:
 
     def voice(self, name: str, provider: str = "staged") -> str:
         return voice_uuid(provider, name)
+
+    def fields(self, voice: str = "plain", **fields: Any) -> dict[str, Any]:
+        """What is sent to have a voice speak."""
+        return {"voice_id": self.voice(voice), "text": "Hi.", "format": "pcm", **fields}
+
+    def speak(self, voice: str = "plain", *, http: Http | None = None, **fields: Any) -> Reply:
+        return (http or self.http).speak(**self.fields(voice, **fields))
+
+    def asking(self, voice: str, **fields: Any):
+        """A socket on which a voice has been asked to speak."""
+        return self.http.raw_json("/tts", self.fields(voice, **fields))
+
+    def translate(self, text: str = "Hi.", *, http: Http | None = None, **fields: str) -> Reply:
+        return (http or self.http).translate(text=text, source_lang="en", target_lang="ja", **fields)
+
+    def translating(self, text: str, **fields: str):
+        """A socket on which a translation has been asked for."""
+        pair = {"source_lang": "en", "target_lang": "ja"}
+        body, kind = form_body([*({"text": text} | pair | fields).items()])
+        head = (
+            "POST /translate/ HTTP/1.1\nHost: 127.0.0.1\nAuthorization: Bearer {key}\n"
+            f"Content-Type: {kind}\nContent-Length: {len(body)}\nConnection: close\n"
+        )
+        return self.http.raw(head, body)
 
     def reset(self) -> None:
         """Let what runs come to its end, and forget all of it."""

@@ -17,10 +17,15 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.database import Database, resolve_default_data_dir
     from speechlab.service._accounts.keys import KeyStore, StoredKey
     from speechlab.service._accounts.ledger import Ledger, UsageRow, UsageTotal
-    from speechlab.service._accounts.limits import KeyLimits, StoredLimits
+    from speechlab.service._accounts.limits import KeyLimits, NotAdmitted, RateLimiter, StoredLimits
     from speechlab.service._app import create_app
     from speechlab.service._config import ServiceConfig, load_config, parse_settings
+    from speechlab.service._engines.lanes import EngineLane
+    from speechlab.service._engines.sharing import EngineUse, FairTurns, Places
+    from speechlab.service._engines.threads import Threads
     from speechlab.service._engines.voices import voice_uuid
+    from speechlab.service._faults import Fault
+    from speechlab.service._held_bytes import Pace, Shares
     from speechlab.service._keys import make_key
     from speechlab.service._logs import OnceAMinuteFilter
     from speechlab.service._providers import Provider, ServedEngine
@@ -33,10 +38,15 @@ _NAMES = {
     "_accounts.database": "Database resolve_default_data_dir",
     "_accounts.ledger": "Ledger UsageRow UsageTotal",
     "_accounts.keys": "KeyStore StoredKey",
-    "_accounts.limits": "KeyLimits StoredLimits",
+    "_accounts.limits": "KeyLimits NotAdmitted RateLimiter StoredLimits",
     "_app": "create_app",
     "_config": "ServiceConfig parse_settings load_config",
+    "_engines.lanes": "EngineLane",
+    "_engines.sharing": "EngineUse FairTurns Places",
+    "_engines.threads": "Threads",
     "_engines.voices": "voice_uuid",
+    "_faults": "Fault",
+    "_held_bytes": "Pace Shares",
     "_keys": "make_key",
     "_logs": "OnceAMinuteFilter",
     "_providers": "Provider ServedEngine",

@@ -6,27 +6,21 @@ import contextlib
 import json
 import sqlite3
 import stat
-import subprocess
-import sys
 
 import pytest
 
 from speechlab.errors import ServiceStartError, StoreError
-from speechlab.service import Database, Ledger, ServiceConfig, create_app, run_service, voice_uuid
+from speechlab.service import Database, ServiceConfig, create_app, run_service, voice_uuid
 from support.clients import KEY, Http
 from support.clock import eventually
+from support.staged import used
 
 FULL = "CREATE TRIGGER full BEFORE INSERT ON usage BEGIN SELECT RAISE(ABORT, 'as if the disk were full'); END"
 
 
 def speak(service, times: int) -> None:
     for _ in range(times):
-        assert service.http.speak(voice_id=service.voice("plain"), text="Hello.", format="pcm").status == 200
-
-
-def count(folder) -> int:
-    with contextlib.closing(Database(folder)) as database:
-        return len(Ledger(database).list_rows())
+        assert service.speak().status == 200
 
 
 def gauge(http: Http, name: str) -> float:
@@ -56,20 +50,20 @@ def test_a_ledger_that_comes_back_has_all_rows(stage, tmp_path):
         away.rename(folder)
         assert eventually(lambda: service.http.request("GET", "/readyz").status == 200)
         assert gauge(service.http, "speechlab_ledger_failing") == 0
-        assert count(folder) == 6
-    assert count(folder) == 6
+        assert len(used(folder)) == 6
+    assert len(used(folder)) == 6
 
 
 def test_unwritten_rows_are_left_for_the_next_start(stage, tmp_path, caplog):
     with full_disk(tmp_path), stage(data_dir=tmp_path) as service:
         speak(service, 3)
         assert eventually(lambda: service.http.request("GET", "/readyz").status == 503)
-    assert count(tmp_path) == 0
+    assert len(used(tmp_path)) == 0
     journal = tmp_path / "usage-left.jsonl"
     assert stat.S_IMODE(journal.stat().st_mode) == 0o600
     assert KEY not in journal.read_text("utf-8")
     with stage(data_dir=tmp_path):
-        assert count(tmp_path) == 3
+        assert len(used(tmp_path)) == 3
         assert not journal.exists()
     assert "usage is left for the next start" in caplog.text
     assert "usage of the last service was taken in" in caplog.text
@@ -81,27 +75,21 @@ def test_a_journal_that_broke_off_gives_its_whole_rows(stage, tmp_path):
     journal = tmp_path / "usage-left.jsonl"
     journal.write_bytes(journal.read_bytes()[:-20])
     with stage(data_dir=tmp_path):
-        assert count(tmp_path) == 1
+        assert len(used(tmp_path)) == 1
 
 
 @pytest.mark.slow
-def test_usage_that_is_lost_is_said_and_has_a_status_of_its_own(tmp_path):
+def test_usage_that_is_lost_is_said_and_has_a_status_of_its_own(start, tmp_path):
     folder = tmp_path / "data"
-    command = [sys.executable, "-m", "speechlab.service", "--port", "0", "--data-dir", str(folder)]
-    command += ["--recognizer=", "--translator=", "--set", "read_workers=0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
-        try:
-            ready = json.loads(child.stdout.readline().partition(" ")[2])
-            http = Http(ready["base_url"], ready["api_key"])
-            folder.rename(tmp_path / "away")
-            voice = voice_uuid("openjtalk", "mei")
-            assert http.speak(voice_id=voice, text="はい。", format="pcm").status == 200
-            child.terminate()
-            _, errors = child.communicate(timeout=30)
-        finally:
-            child.kill()
-    assert child.returncode == 3
-    (said,) = [line for line in map(json.loads, errors.splitlines()) if line["event"] == "usage was lost"]
+    options = ("--recognizer=", "--translator=", "--set", "read_workers=0")
+    process = start("--data-dir", str(folder), *options)
+    folder.rename(tmp_path / "away")
+    spoken = process.http.speak(voice_id=voice_uuid("openjtalk", "mei"), text="はい。", format="pcm")
+    assert spoken.status == 200
+    process.child.terminate()
+    code, _, log = process.end()
+    assert code == 3
+    (said,) = [line for line in map(json.loads, log.splitlines()) if line["event"] == "usage was lost"]
     assert said["rows"] >= 1
 
 
@@ -113,7 +101,7 @@ def test_a_data_folder_has_one_service_and_many_readers(tmp_path):
             create_app(config)
         with pytest.raises(ServiceStartError, match="another service"), run_service(config, process=True):
             pass
-        assert count(tmp_path) == 0
+        assert len(used(tmp_path)) == 0
     with run_service(config):
         pass
 

@@ -1,18 +1,28 @@
-"""Rate limits: of keys and of services, and in which order they are asked."""
+"""Rate limits of keys and of services: their order, and changes while the service runs."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from speechlab.audio import encode
 from speechlab.contract import RealtimeCode
-from speechlab.errors import ConfigurationError
-from speechlab.service import Database, KeyStore, ServiceConfig, load_config
-from speechlab.service._accounts.ledger import Counters
-from speechlab.service._accounts.limits import NotAdmitted, RateLimiter
-from speechlab.service._accounts.metering import Metering
+from speechlab.errors import ConfigurationError, InvalidRequestError
+from speechlab.service import (
+    Database,
+    KeyLimits,
+    KeyStore,
+    NotAdmitted,
+    RateLimiter,
+    ServiceConfig,
+    StoredLimits,
+    load_config,
+)
 from support.clients import Http
 from support.clock import eventually
 from support.sockets import read_until
@@ -69,54 +79,39 @@ def test_places_are_given_back_once():
             limiter.admit_request(scope, name)
 
 
-def test_s152_a_limiter_that_fails_lets_nobody_in():
-    class Broken:
-        def admit_request(self, scope, name):
+@pytest.mark.parametrize("broken", ["key", "service"])
+def test_s152_a_limiter_that_fails_lets_nobody_in(stage, error_body, talk, monkeypatch, broken):
+    admit = RateLimiter.admit_request
+
+    def fail(self, scope, name, *own):
+        if scope == broken:
             raise ConnectionError("the store of the counters is gone")
+        return admit(self, scope, name, *own)
 
-    metering = Metering(ServiceConfig(), Counters(), None)
-    metering.limiter = Broken()
-    codes = {}
-    for scope in ("key", "service"):
-        with pytest.raises(NotAdmitted) as caught:
-            metering.admit_request(scope, "x")
-        codes[scope] = caught.value.realtime_code
-        assert caught.value.to_fault("tts").status == 503
-        assert "counters" not in caught.value.to_fault("tts").error
-    assert codes == {
-        "key": RealtimeCode.RATE_LIMITER_UNAVAILABLE,
-        "service": RealtimeCode.SERVICE_RATE_LIMITER_UNAVAILABLE,
-    }
-
-
-def test_a_failing_limiter_is_a_503_over_http(stage, error_body, monkeypatch):
-    class Broken(RateLimiter):
-        def admit_request(self, scope, name):
-            raise ConnectionError("gone")
-
-    monkeypatch.setattr("speechlab.service._accounts.metering.RateLimiter", Broken)
-    with stage() as service:
-        reply = service.http.translate(text="Hi.", source_lang="en", target_lang="ja")
-        error_body(reply, 503, "ErrOverloaded")
+    monkeypatch.setattr(RateLimiter, "admit_request", fail)
+    with stage() as service, talk(service.http) as client:
+        reply = service.translate()
+        assert "counters" not in error_body(reply, 503, "ErrOverloaded")["error"]
         assert int(reply.headers["retry-after"]) >= 1
-        assert service.translator.jobs == []
+        client.configure(voice_id=service.voice("plain"), format="pcm")
+        client.send(type="tts.speak", id="s", text="Hi.")
+        told = client.event()
+        code = "rate_limiter_unavailable" if broken == "key" else "service_rate_limiter_unavailable"
+        assert (told["code"], told["id"], "counters" in told["message"]) == (code, "s", False)
+        assert service.translator.jobs == service.speaker.calls == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["key_limit", "service_limit"])
 def test_s16_s86_limit_one_two_calls(stage, error_body, tmp_path, where):
-    from speechlab.audio import encode
-
     each = {"tts": 1, "asr": 1, "translate": 1}
     limit = {"key_requests_per_minute": 1} if where == "key_limit" else {"service_requests_per_minute": each}
     with stage(data_dir=tmp_path, **limit) as service, contextlib.closing(Database(tmp_path)) as database:
-        speech = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav"}
-        form = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
         wav = encode([0.0] * 1600, "wav", 16_000)
         for operation, call in (
-            ("tts", lambda http: http.speak(**speech)),
+            ("tts", lambda http: service.speak(http=http)),
             ("asr", lambda http: http.recognize(wav)),
-            ("translate", lambda http: http.translate(**form)),
+            ("translate", lambda http: service.translate(http=http)),
         ):
             client = Http(service.http.base_url, KeyStore(database).create_key(operation)[1])
             assert call(client).status == 200
@@ -127,39 +122,23 @@ def test_s16_s86_limit_one_two_calls(stage, error_body, tmp_path, where):
             assert client.request("GET", "/tts/voices").status == 200
 
 
-@pytest.mark.slow
-def test_s16_keys_do_not_take_from_each_other(stage, tmp_path):
-    settings = {"data_dir": tmp_path, "key_requests_per_minute": 2}
-    with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
-        other = Http(service.http.base_url, KeyStore(database).create_key("other")[1])
-        form = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
-        assert [service.http.translate(**form).status for _ in range(3)] == [200, 200, 429]
-        assert [other.translate(**form).status for _ in range(3)] == [200, 200, 429]
-
-
 @pytest.mark.parametrize("settings", [{"key_concurrent": 1}, {"service_concurrent": {"tts": 1}}])
 def test_s16_s50_running_requests_count_until_they_are_over(stage, error_body, settings):
     with stage(**settings) as service:
-        fields = {"text": "Hi.", "format": "pcm"}
-        endless = {"voice_id": service.voice("endless"), "stream": True, **fields}
-        with service.http.raw_json("/tts", endless) as connection:
+        with service.asking("endless", stream=True) as connection:
             read_until(connection, b"200 OK")
-            reply = service.http.speak(voice_id=service.voice("plain"), **fields)
+            reply = service.speak()
             error_body(reply, 429, "ErrRateLimited")
             assert reply.headers["retry-after"] == "1"
         # Its client is gone: the place is free.
-        assert eventually(lambda: service.http.speak(voice_id=service.voice("plain"), **fields).status == 200)
-        assert service.http.speak(voice_id=service.voice("broken"), **fields).status == 500
-        assert service.http.speak(voice_id=service.voice("plain"), **fields).status == 200
+        assert eventually(lambda: service.speak().status == 200)
+        assert [service.speak(voice).status for voice in ("broken", "plain")] == [500, 200]
 
 
 def test_s7_the_order_of_checks(stage, error_body, tmp_path):
     """Pairs of faults: the earlier one is answered."""
     limits = {"key_requests_per_minute": 1, "service_requests_per_minute": {"tts": 1}}
-    with (
-        stage(data_dir=tmp_path, **limits) as service,
-        contextlib.closing(Database(tmp_path)) as database,
-    ):
+    with stage(data_dir=tmp_path, **limits) as service, contextlib.closing(Database(tmp_path)) as database:
         access, base = KeyStore(database), service.http.base_url
 
         def fresh(**rights):
@@ -187,58 +166,34 @@ def test_s7_the_order_of_checks(stage, error_body, tmp_path):
         error_body(fresh().speak(**{**good, "format": "MP3"}), 400, "ErrUnsupportedFormat")
 
 
-def test_s7_a_missing_service_comes_before_its_limits(stage, error_body):
-    with stage(with_engines=False, key_requests_per_minute=1) as service:
-        for _ in range(2):
-            error_body(service.http.speak(), 404, "ErrServiceNotFound")
-            error_body(service.http.recognize(b"x"), 404, "ErrServiceNotFound")
-
-
 def test_s7_s86_the_services_limit_comes_before_a_full_queue(stage, error_body):
     for limit, expected in ((1, "service_limit"), (2, "capacity")):
         with stage(queue_limit=1, service_requests_per_minute={"tts": limit}) as service:
-            held = held_speech(service)
+            held = threading.Thread(target=lambda: service.speak("gated"))
+            held.start()
+            assert eventually(lambda: service.speaker.calls)
             for _ in range(2):  # what a full queue refuses does not count
-                reply = service.http.speak(voice_id=service.voice("plain"), text="Hi.", format="pcm")
+                reply = service.speak()
                 assert error_body(reply, 429, "ErrRateLimited")["context"] == ["tts", expected]
                 assert reply.headers["retry-after"]
             service.speaker.gate.set()
             held.join()
 
 
-def test_refusals_of_one_limit_leave_the_others_unused(stage, error_body, tmp_path):
-    settings = {"key_requests_per_minute": 3, "service_requests_per_minute": {"tts": 1}}
-    with stage(data_dir=tmp_path, **settings) as service:
-        good = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav"}
-        assert service.http.speak(**good).status == 200
-        for _ in range(5):
-            body = error_body(service.http.speak(**good), 429, "ErrRateLimited")
-            assert body["context"] == ["tts", "service_limit"]
-        form = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
-        assert [service.http.translate(**form).status for _ in range(3)] == [200, 200, 429]
-
-
-def test_refusals_over_a_websocket_leave_them_unused_too(stage, talk):
+def test_refusals_of_one_limit_leave_the_others_unused(stage, error_body, talk):
     with (
-        stage(key_requests_per_minute=2, service_requests_per_minute={"tts": 1}) as service,
+        stage(key_requests_per_minute=3, service_requests_per_minute={"tts": 1}) as service,
         talk(service.http) as client,
     ):
-        client.configure(voice_id=service.voice("plain"), format="pcm")
+        good = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "wav"}
+        client.configure(voice_id=good["voice_id"], format="pcm")
         client.speak("Hi.")
         for _ in range(3):
             client.send(type="tts.speak", text="Hi.")
             assert client.event()["code"] == "service_rate_limited"
-        form = {"text": "Hi.", "source_lang": "en", "target_lang": "ja"}
-        assert [service.http.translate(**form).status for _ in range(2)] == [200, 429]
-
-
-def held_speech(service):
-    """A text that an engine speaks until its gate is opened."""
-    fields = {"voice_id": service.voice("gated"), "text": "Hi.", "format": "pcm"}
-    held = threading.Thread(target=service.http.speak, kwargs=fields)
-    held.start()
-    assert eventually(lambda: service.speaker.calls)
-    return held
+            body = error_body(service.http.speak(**good), 429, "ErrRateLimited")
+            assert body["context"] == ["tts", "service_limit"]
+        assert [service.translate().status for _ in range(3)] == [200, 200, 429]
 
 
 def test_limits_are_settings(tmp_path):
@@ -267,3 +222,105 @@ def test_hosts_that_are_not_this_machine_have_limits_by_default():
         limiter.admit_request("key", "k")
     with pytest.raises(NotAdmitted):
         limiter.admit_request("key", "k")
+
+
+@pytest.fixture
+def database(tmp_path):
+    with contextlib.closing(Database(tmp_path)) as database:
+        yield database
+
+
+LIMIT_NAMES = [field.name for field in dataclasses.fields(KeyLimits)]
+some_limits = st.builds(KeyLimits, **dict.fromkeys(LIMIT_NAMES, st.none() | st.integers(0, 9)))
+
+
+@given(some_limits, some_limits)
+def test_a_keys_own_limits_go_before_those_of_every_key(own, every):
+    both = own.fill_unset(every)
+    for name in LIMIT_NAMES:
+        mine = getattr(own, name)
+        assert getattr(both, name) == (getattr(every, name) if mine is None else mine)
+
+
+def test_limits_are_kept_changed_and_taken_back(database):
+    limits = StoredLimits(database)
+    limits.change_limits("all", {"requests_per_minute": 5, "concurrent": 1})
+    limits.change_limits("k", {"concurrent": 0})
+    again = StoredLimits(database)
+    assert again.read_effective_limits("k") == KeyLimits(requests_per_minute=5, concurrent=0)
+    assert again.read_effective_limits("other") == KeyLimits(requests_per_minute=5, concurrent=1)
+    limits.change_limits("k", {"concurrent": None})
+    assert set(again.read_set_limits()) == {"all"}
+    for wrong in ({"words_per_minute": 1}, {"concurrent": -1}, {"concurrent": 10**16}):
+        with pytest.raises(InvalidRequestError):
+            limits.change_limits("k", wrong)
+    assert again.read_effective_limits("k").concurrent == 1
+
+
+def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, talk, tmp_path):
+    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+        stored, key = KeyStore(database).create_key("greedy")
+        limits, greedy = StoredLimits(database), Http(service.http.base_url, key)
+        with talk(service.http, key) as client:
+            client.configure(voice_id=service.voice("plain"), format="pcm")
+            assert service.speak(http=greedy).status == 200
+            client.speak("Hello.")
+            limits.change_limits(stored.key_id, {"requests_per_minute": 1})
+            assert service.speak(http=greedy).status == 200
+            reply = service.speak(http=greedy)
+            body = error_body(reply, 429, "ErrRateLimited")
+            assert body["context"] == ["tts", "key_limit"]
+            assert "may make 1 request a minute" in body["error"]
+            assert 1 <= int(reply.headers["retry-after"]) <= 60
+            client.send(type="tts.speak", text="Hello.")
+            assert client.event()["code"] == "rate_limited"
+            assert service.speak().status == 200  # another key
+            limits.change_limits(stored.key_id, {"requests_per_minute": 0})
+            limits.change_limits("all", {"requests_per_minute": 1})
+            assert [service.speak(http=greedy).status for _ in range(2)] == [200, 200]
+            assert [service.speak().status for _ in range(2)] == [200, 429]
+
+
+def test_limits_of_a_service_change_while_it_runs(stage, error_body, tmp_path):
+    settings = {"data_dir": tmp_path, "service_requests_per_minute": {"tts": 1}}
+    with stage(**settings) as service, contextlib.closing(Database(tmp_path)) as database:
+        limits, another = (
+            StoredLimits(database),
+            Http(service.http.base_url, KeyStore(database).create_key("another")[1]),
+        )
+        limits.change_limits("service:tts", {"requests_per_minute": 2})
+        assert [service.speak(http=http).status for http in (service.http, another)] == [200, 200]
+        body = error_body(service.speak(http=another), 429, "ErrRateLimited")
+        assert body["context"] == ["tts", "service_limit"]
+        assert "may make 2 requests a minute" in body["error"]
+        limits.change_limits("service:tts", {"requests_per_minute": 0})
+        assert service.speak(http=another).status == 200
+        limits.change_limits("service:tts", {"requests_per_minute": None})
+        assert (
+            "may make 1 request a minute"
+            in error_body(service.speak(http=another), 429, "ErrRateLimited")["error"]
+        )
+        assert service.translate().status == 200
+        limits.change_limits("service:translate", {"requests_per_minute": 1})
+        assert [service.translate().status for _ in range(2)] == [200, 429]
+
+
+def test_8_135_a_key_may_use_single_voices(stage, error_body, talk, tmp_path):
+    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+        access = KeyStore(database)
+        stored, key = access.create_key("one voice")
+        plain, other = service.voice("plain"), service.voice("picky")
+        client = Http(service.http.base_url, key)
+        with talk(service.http, key) as socket:
+            socket.configure(voice_id=plain, format="pcm")
+            access.set_rights(stored.key_id, voices=[other])
+            assert access.resolve_key(stored.key_id).voices == {other}
+            socket.send(type="tts.speak", text="Hello.")
+            assert socket.event()["code"] == "service_access_denied"
+            error_body(service.speak(http=client), 403, "ErrPermissionDenied")
+            with talk(service.http, key) as second:
+                second.send(type="session.update", session={"voice_id": plain, "format": "pcm"})
+                assert second.event()["code"] == "service_access_denied"
+            access.set_rights(stored.key_id, voices=[plain.upper().lower()])
+            assert service.speak(http=client).status == 200
+            socket.speak("Hello.")

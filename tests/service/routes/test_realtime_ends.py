@@ -13,17 +13,10 @@ import pytest
 from websockets.exceptions import InvalidStatus
 
 from speechlab.engines import EngineVoice
-from speechlab.service import (
-    Database,
-    Ledger,
-    Provider,
-    ServedEngine,
-    ServiceConfig,
-    run_service,
-    voice_uuid,
-)
-from support.clients import KEY
+from speechlab.service import Provider, ServedEngine, run_service, voice_uuid
+from support.clients import Http
 from support.clock import eventually
+from support.staged import staged_config, used
 
 PIECE_S = 0.5
 
@@ -50,38 +43,16 @@ class Paced:
             self.closed += 1
 
 
-class Plain:
-    """The address of a service, as the fixtures want it."""
-
-    def __init__(self, service) -> None:
-        self.base_url, self.key = service.base_url, service.api_key
-        host, _, port = service.base_url.removeprefix("http://").partition(":")
-        self.address = host, int(port)
-
-
 @contextlib.contextmanager
 def paced(**settings):
     engine = Paced()
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        recognizer="",
-        translator="",
-        engines={name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")},
-        extra_engines=(ServedEngine("paced", "synthesizer", lambda: engine, Provider("paced", heavy=False)),),
-        **settings,
-    )
-    with run_service(config) as service:
-        yield Plain(service), engine
+    served = ServedEngine("paced", "synthesizer", lambda: engine, Provider("paced", heavy=False))
+    with run_service(staged_config(served, **settings)) as service:
+        yield Http(service.base_url), engine
         engine.permits.release(1_000)
 
 
 VOICE = voice_uuid("paced", "paced")
-
-
-def rows_of(folder):
-    with contextlib.closing(Database(folder)) as database:
-        return Ledger(database).list_rows()
 
 
 @pytest.mark.parametrize("how", ["close", "reset", "binary", "too large"])
@@ -100,17 +71,13 @@ def test_153_158_a_client_that_leaves_ends_its_synthesis(talk, tmp_path, how):
         else:
             client.raw(b"x" if how == "binary" else " " * 300_000)
             assert client.closed() == (1003 if how == "binary" else 1009)
-        assert eventually(lambda: len(rows_of(tmp_path)) == 1)
+        assert eventually(lambda: len(used(tmp_path)) == 1)
         engine.permits.release()  # the piece that was being made cannot be interrupted
         assert eventually(lambda: engine.closed == 1)
         assert engine.given <= 2
-    (row,) = rows_of(tmp_path)
-    assert (row.status, row.transport, row.provider, row.model) == (
-        "cancelled",
-        "websocket",
-        "paced",
-        "paced-1",
-    )
+    (row,) = used(tmp_path)
+    told = (row.status, row.transport, row.provider, row.model)
+    assert told == ("cancelled", "websocket", "paced", "paced-1")
     assert (row.characters, row.audio_bytes) == (7, 24_000)
 
 
@@ -134,7 +101,7 @@ def test_153_a_client_that_leaves_the_queue_costs_nothing(talk, tmp_path):
         engine.permits.release()
         assert busy.until_usage()[-1]["usage"]["status"] == "completed"
         assert engine.given == 1
-    assert len(rows_of(tmp_path)) == 1
+    assert len(used(tmp_path)) == 1
 
 
 @pytest.mark.slow
@@ -146,12 +113,12 @@ def test_163_a_reader_that_stops_is_dropped(stage, talk, tmp_path):
         client.configure(voice_id=service.voice("endless"), format="pcm")
         client.send(type="tts.speak", text="a")
         assert eventually(lambda: service.speaker.closed == 1, 30)
-        assert eventually(lambda: len(rows_of(tmp_path)) == 1)
+        assert eventually(lambda: len(used(tmp_path)) == 1)
         # Nobody else was held up.
         other.configure(voice_id=service.voice("plain"), format="pcm")
         assert other.speak("b")[-1]["usage"]["status"] == "completed"
         assert client.closed() == 1006
-    row = rows_of(tmp_path)[0]
+    row = used(tmp_path)[0]
     assert row.status == "cancelled"
     # Socket buffers of both sides, and not a minute of a synthesis that never ends.
     assert row.audio_bytes < 16_000_000
@@ -168,66 +135,6 @@ def test_163_a_reader_that_is_merely_slow_gets_everything(stage, talk):
             received += isinstance(event, bytes)
             time.sleep(0.01)
         assert received > 50
-
-
-def test_152_a_limiter_that_fails_lets_nobody_speak():
-    import asyncio
-
-    from speechlab.service import create_app
-
-    class Broken:
-        def __init__(self, scope, usual):
-            self.scope, self.usual = scope, usual
-
-        def admit_request(self, scope, name, *own):
-            if scope == self.scope:
-                raise OSError("the counter is gone")
-            return self.usual.admit_request(scope, name, *own)
-
-    engine = Paced()
-    engine.permits.release(100)
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        recognizer="",
-        translator="",
-        extra_engines=(ServedEngine("paced", "synthesizer", lambda: engine, Provider("paced", heavy=False)),),
-    )
-    app = create_app(config)
-
-    async def talk(messages):
-        incoming, outgoing = asyncio.Queue(), []
-        for message in ({"type": "websocket.connect"}, *messages):
-            incoming.put_nowait(message)
-
-        async def send(message):
-            outgoing.append(message)
-            if "tts.speak" not in str(message) and len(outgoing) == 1 + len(messages):
-                incoming.put_nowait({"type": "websocket.disconnect", "code": 1000})
-
-        scope = {
-            "type": "websocket",
-            "path": "/ws/tts/realtime",
-            "headers": [(b"authorization", f"Bearer {KEY}".encode()), (b"host", b"localhost")],
-            "extensions": {},
-        }
-        await asyncio.wait_for(app(scope, incoming.get, send), 20)
-        return [json.loads(message["text"]) for message in outgoing[1:]]
-
-    update = {"type": "session.update", "session": {"voice_id": VOICE, "format": "pcm"}}
-    asked = [
-        {"type": "websocket.receive", "text": json.dumps(message)}
-        for message in (update, {"type": "tts.speak", "id": "s", "text": "a"})
-    ]
-    usual = app.state.service.metering.limiter
-    for scope, code in (
-        ("key", "rate_limiter_unavailable"),
-        ("service", "service_rate_limiter_unavailable"),
-    ):
-        app.state.service.metering.limiter = Broken(scope, usual)
-        _, error = asyncio.run(talk(asked))
-        assert (error["code"], error["id"], "gone" in error["message"]) == (code, "s", False)
-    assert engine.given == 0
 
 
 def test_123_a_service_that_stops_finishes_what_runs(talk, tmp_path):
@@ -255,7 +162,7 @@ def test_123_a_service_that_stops_finishes_what_runs(talk, tmp_path):
         assert busy.closed() == 1012
         stopping.join(20)
         assert not stopping.is_alive()
-    assert [row.status for row in rows_of(tmp_path)] == ["completed"]
+    assert [row.status for row in used(tmp_path)] == ["completed"]
 
 
 @pytest.mark.slow
@@ -285,4 +192,4 @@ def test_123_what_takes_too_long_is_broken_off_and_said(talk, tmp_path):
         release(100)
         stopping.join(20)
         assert not stopping.is_alive()
-    assert [row.status for row in rows_of(tmp_path)] == ["partial_backend_error"]
+    assert [row.status for row in used(tmp_path)] == ["partial_backend_error"]

@@ -208,13 +208,3 @@ def test_messages_in_one_packet_are_answered_in_their_order(staged):
         )
         expected = ["invalid_json", "missing_message_type", "unknown_message_type", "session_not_configured"]
         assert [client.event()["code"] for _ in messages] == expected * 50
-
-
-def test_a_message_of_endless_fragments_is_closed(staged):
-    with started(staged, "synthesizing") as client:
-        client.frame(TEXT, b"{", fin=False)
-        for _ in range(1_100):
-            client.frame(0, b"", fin=False)
-        while (frame := client.read())[0] != CLOSE:
-            pass
-        assert frame[1] == struct.pack("!H", 1008) + b"too many fragments of a message"

@@ -8,8 +8,9 @@ import sqlite3
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from speechlab.service import Database, KeyStore, Ledger
+from speechlab.service import Database, KeyStore
 from support.clock import eventually
+from support.staged import used
 
 
 @pytest.fixture
@@ -21,11 +22,7 @@ def kept(stage, tmp_path):
         yield service, access, stored, key
 
 
-def rows(access):
-    return Ledger(access._database).list_rows()
-
-
-def test_135_150_a_provider_taken_away_is_denied(kept, talk):
+def test_135_150_a_provider_taken_away_is_denied(kept, talk, tmp_path):
     service, access, stored, key = kept
     with talk(service.http, key) as client:
         client.configure(voice_id=service.voice("plain"), format="pcm")
@@ -39,7 +36,7 @@ def test_135_150_a_provider_taken_away_is_denied(kept, talk):
         events = client.speak("Three.")
         # Nothing more came of the second text: the first event is of the third one.
         assert (events[0]["type"], events[-1]["usage"]["status"]) == ("tts.audio.start", "completed")
-    assert eventually(lambda: len(rows(access)) == 2)
+    assert eventually(lambda: len(used(tmp_path)) == 2)
     assert [call["text"] for call in service.speaker.calls] == ["One.", "Three."]
 
 
@@ -55,7 +52,7 @@ def test_135_an_unconfigured_session_sees_the_change_too(kept, talk):
 
 @pytest.mark.parametrize("how", ["revoked", "expired"])
 @pytest.mark.parametrize("configured", [True, False])
-def test_136_150_a_key_that_is_gone_ends_the_session(kept, talk, how, configured):
+def test_136_150_a_key_that_is_gone_ends_the_session(kept, talk, tmp_path, how, configured):
     service, access, stored, key = kept
     with talk(service.http, key) as client:
         settings = {"voice_id": service.voice("plain"), "format": "pcm"}
@@ -76,10 +73,10 @@ def test_136_150_a_key_that_is_gone_ends_the_session(kept, talk, how, configured
             pass
         assert caught.value.response.status_code == 401
     assert service.speaker.calls == []
-    assert rows(access) == []
+    assert used(tmp_path) == []
 
 
-def test_136_a_text_that_is_being_spoken_is_finished(kept, talk):
+def test_136_a_text_that_is_being_spoken_is_finished(kept, talk, tmp_path):
     service, access, stored, key = kept
     with talk(service.http, key) as client:
         client.configure(voice_id=service.voice("gated"), format="pcm")
@@ -91,11 +88,11 @@ def test_136_a_text_that_is_being_spoken_is_finished(kept, talk):
         client.send(type="tts.speak", text="Again.")
         assert client.event()["code"] == "invalid_session"
         assert client.closed() == 1008
-    assert eventually(lambda: len(rows(access)) == 1)
+    assert eventually(lambda: len(used(tmp_path)) == 1)
 
 
 def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tmp_path):
-    service, access, _, key = kept
+    service, _, _, key = kept
     with talk(service.http, key) as client, talk(service.http) as given:
         for each in (client, given):
             each.configure(voice_id=service.voice("plain"), format="pcm")
@@ -109,7 +106,7 @@ def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tmp_path):
             assert given.speak("Hello.")[-1]["usage"]["status"] == "completed"
             database.execute("ALTER TABLE gone RENAME TO keys")
         assert client.speak("Hello.")[-1]["usage"]["status"] == "completed"
-    assert eventually(lambda: len(rows(access)) == 2)
+    assert eventually(lambda: len(used(tmp_path)) == 2)
 
 
 @pytest.mark.slow

@@ -21,8 +21,9 @@ from hypothesis.stateful import (
 
 from speechlab.engines import EngineVoice
 from speechlab.errors import EngineError
-from speechlab.service import Provider, ServedEngine, ServiceConfig, run_service, voice_uuid
-from support.clients import KEY
+from speechlab.service import Provider, ServedEngine, run_service, voice_uuid
+from support.clients import Http
+from support.staged import staged_config
 
 PIECE = 2_400
 VOICE = voice_uuid("scripted", "script")
@@ -51,32 +52,16 @@ class Scripted:
 @pytest.fixture(scope="module")
 def scripted():
     engine = Scripted()
-    config = ServiceConfig(
-        port=0,
-        api_keys=(KEY,),
-        recognizer="",
-        translator="",
-        engines={name: {"enabled": False} for name in ("kokoro", "q", "hibari", "openjtalk")},
-        tts_text_limit=60,
-        tts_concurrency=100,
-        queue_limit=1_000,
-        ws_connections=1_000,
-        extra_engines=(
-            ServedEngine("scripted", "synthesizer", lambda: engine, Provider("scripted", heavy=False)),
-            ServedEngine(
-                "single",
-                "synthesizer",
-                lambda: engine,
-                Provider("single", sample_rates=(24_000,), ogg_rate_override=False, heavy=False),
-            ),
-        ),
+    both = (
+        ServedEngine(provider.name, "synthesizer", lambda: engine, provider)
+        for provider in (
+            Provider("scripted", heavy=False),
+            Provider("single", sample_rates=(24_000,), ogg_rate_override=False, heavy=False),
+        )
     )
-    with run_service(config) as service:
-
-        class Http:
-            base_url, key = service.base_url, service.api_key
-
-        yield Http, engine
+    limits = {"tts_text_limit": 60, "tts_concurrency": 100, "queue_limit": 1_000, "ws_connections": 1_000}
+    with run_service(staged_config(*both, **limits)) as service:
+        yield Http(service.base_url), engine
 
 
 BAD = {

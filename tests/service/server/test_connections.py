@@ -6,15 +6,12 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 
 import psutil
 import pytest
 
-from support.clients import KEY, Http
-from support.clock import ends_within, eventually
+from support.clock import ends_within
 from support.sockets import read_until
 
 
@@ -29,34 +26,17 @@ def seconds_until_the_end(connection: socket.socket, within_s: float = 15.0) -> 
 
 
 UNREAD = {
-    "no key, and a byte": (
-        b"POST /tts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n",
-        b"{",
-        b" 401 ",
-    ),
-    "no key, and nothing": (
-        b"POST /tts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n",
-        b"",
-        b" 401 ",
-    ),
-    "no key, and a chunk": (
-        b"POST /tts HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
-        b"5\r\nhello\r\n",
-        b" 401 ",
-    ),
-    "liveness with a body": (
-        b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\n",
-        b"{",
-        b" 200 ",
-    ),
+    "no key, and a byte": ("POST /tts", "Content-Length: 1000", b"{", b" 401 "),
+    "no key, and nothing": ("POST /tts", "Content-Length: 9", b"", b" 401 "),
+    "no key, and a chunk": ("POST /tts", "Transfer-Encoding: chunked", b"5\r\nhello\r\n", b" 401 "),
+    "liveness with a body": ("GET /healthz", "Content-Length: 5", b"{", b" 200 "),
 }
 
 
-@pytest.mark.parametrize(("head", "more", "status"), UNREAD.values(), ids=UNREAD)
-def test_a_body_that_was_not_read_ends_the_connection(staged, monkeypatch, head, more, status):
+@pytest.mark.parametrize(("line", "length", "more", "status"), UNREAD.values(), ids=UNREAD)
+def test_a_body_that_was_not_read_ends_the_connection(staged, monkeypatch, line, length, more, status):
     monkeypatch.setattr("speechlab.service._server.http._LINGER_PAUSE_S", 0.5)
-    with socket.create_connection(staged.http.address, timeout=20) as connection:
-        connection.sendall(head)
+    with staged.http.raw(f"{line} HTTP/1.1\nHost: localhost\n{length}\n") as connection:
         reply = read_until(connection, b"}").lower()
         assert status in reply
         assert b"connection: close" in reply
@@ -74,8 +54,7 @@ def test_s6_a_refusal_is_read_by_a_client_that_is_still_sending(staged):
 @pytest.mark.slow
 def test_what_goes_on_sending_after_a_refusal_is_cut_off(staged, monkeypatch):
     monkeypatch.setattr("speechlab.service._server.http._LINGER_S", 1.0)
-    with socket.create_connection(staged.http.address, timeout=20) as connection:
-        connection.sendall(b"POST /tts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
+    with staged.http.raw("POST /tts HTTP/1.1\nHost: localhost\nContent-Length: 100000000\n") as connection:
         assert b" 401 " in read_until(connection, b"}")
         with ends_within(15), contextlib.suppress(ConnectionError):
             for _ in range(300):
@@ -89,8 +68,7 @@ def test_a_refused_client_that_resets_leaves_no_connection(staged, monkeypatch):
 
     monkeypatch.setattr("asyncio.selector_events._SelectorSocketTransport.write_eof", fail)
     monkeypatch.setattr("speechlab.service._server.http._LINGER_PAUSE_S", 0.1)
-    with socket.create_connection(staged.http.address, timeout=20) as connection:
-        connection.sendall(b"POST /tts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n")
+    with staged.http.raw("POST /tts HTTP/1.1\nHost: localhost\nContent-Length: 100000000\n") as connection:
         assert b" 401 " in read_until(connection, b"}")
         assert seconds_until_the_end(connection) < 10
 
@@ -105,26 +83,6 @@ def test_an_empty_line_after_a_reply_keeps_no_connection(stage):
         read_until(connection, b'"ok"}')
         connection.sendall(b"\r\n")
         assert seconds_until_the_end(connection) < 10
-
-
-def test_a_connection_that_asks_again_is_kept(staged):
-    body = json.dumps({"voice_id": staged.voice("plain"), "text": "Hi.", "format": "wav"}).encode()
-    lines = (
-        "POST /tts HTTP/1.1",
-        "Host: localhost",
-        f"Authorization: Bearer {KEY}",
-        f"Content-Length: {len(body)}",
-    )
-    head = "\r\n".join((*lines, "", ""))
-    with socket.create_connection(staged.http.address, timeout=20) as connection:
-        for _ in range(3):
-            connection.sendall(head.encode() + body)
-            got = read_until(connection, b"\r\n\r\n")
-            assert got.startswith(b"HTTP/1.1 200 ")
-            length = int(got.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-            rest = got.partition(b"\r\n\r\n")[2]
-            while len(rest) < length:
-                rest += connection.recv(65_536)
 
 
 @pytest.mark.parametrize("limit", ["max_connections", "address_connections"])
@@ -143,9 +101,8 @@ def test_silent_connections_make_room_for_those_that_ask(stage, limit):
 
 def test_those_that_are_served_are_not_thrown_out(stage):
     with stage(max_connections=3, address_connections=3) as service, contextlib.ExitStack() as stack:
-        fields = {"voice_id": service.voice("endless"), "text": "Hi.", "format": "pcm", "stream": True}
         for _ in range(3):
-            connection = stack.enter_context(service.http.raw_json("/tts", fields))
+            connection = stack.enter_context(service.asking("endless", stream=True))
             read_until(connection, b"200 OK")
         with service.http.raw("GET /healthz HTTP/1.1\nHost: localhost\n") as one_more:
             assert read_until(one_more, b"}").startswith(b"HTTP/1.1 503 ")
@@ -153,41 +110,18 @@ def test_those_that_are_served_are_not_thrown_out(stage):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="limits of open files are POSIX")
-def test_the_limit_of_open_files_is_never_reached(tmp_path):
+def test_the_limit_of_open_files_is_never_reached(start):
     """Two hundred files, three hundred silent connections: others are served, and the log stays short."""
-
-    command = [
-        "bash",
-        "-c",
-        'ulimit -n 200; exec "$@"',
-        "few",
-        sys.executable,
-        "-m",
-        "speechlab.service",
-        "--port",
-        "0",
-        "--recognizer",
-        "",
-        "--translator",
-        "",
-    ]
-    with (tmp_path / "log").open("w+b") as log:
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-        try:
-            assert child.stdout is not None
-            ready = json.loads(child.stdout.readline().removeprefix("ready "))
-            http = Http(ready["base_url"], ready["api_key"])
-            with contextlib.ExitStack() as stack:
-                for _ in range(300):
-                    connection = stack.enter_context(socket.create_connection(http.address, timeout=20))
-                    connection.sendall(b"POST /tts HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
-                for _ in range(5):
-                    assert http.request("GET", "/tts/voices").status == 200
-        finally:
-            child.terminate()
-            child.communicate(timeout=20)
-        log.seek(0)
-        lines = log.read().decode().splitlines()
+    few = ("bash", "-c", 'ulimit -n 200; exec "$@"', "few")
+    process = start("--recognizer=", "--translator=", before=few)
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            unread = "POST /tts HTTP/1.1\nHost: localhost\nContent-Length: 9\n"
+            stack.enter_context(process.http.raw(unread, b"{"))
+        for _ in range(5):
+            assert process.http.request("GET", "/tts/voices").status == 200
+    process.child.terminate()
+    lines = process.end()[2].splitlines()
     assert not [line for line in lines if "Traceback" in line or not line.startswith("{")]
     assert sum("too many connections" in line for line in lines) <= 2
     # Each refused request is one line of the log.
@@ -226,43 +160,6 @@ def test_s160_answers_to_pings_that_nobody_reads_take_no_memory(staged, monkeypa
             more = connection.recv(65_536)
             assert more, got[-300:]
             got = got[-2_000:] + more
-
-
-@pytest.mark.slow
-def test_s163_a_whole_reply_that_nobody_reads_is_dropped(stage, caplog):
-    caplog.set_level("INFO", logger="speechlab")
-    with stage(send_timeout_s=1.0) as service:
-        service.speaker.piece_s = 200.0  # 19 MB of PCM
-        fields = {"voice_id": service.voice("plain"), "text": "Hi.", "format": "pcm"}
-        with service.http.raw_json("/tts", fields) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            assert read_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 200 ")
-            assert eventually(lambda: requests_of(caplog))
-            (fields,) = requests_of(caplog)
-            assert (fields["status"], fields["sent"]) == (499, 200)
-            assert "too slow" in fields["ended"]
-
-
-def requests_of(caplog) -> list[dict]:
-    return [record.fields for record in caplog.records if record.getMessage() == "request"]
-
-
-@pytest.mark.slow
-def test_s163_a_stream_with_a_slow_reader_is_logged_as_499(stage, caplog):
-    caplog.set_level("INFO", logger="speechlab")
-    with stage(send_timeout_s=1.0) as service:
-        fields = {"voice_id": service.voice("endless"), "text": "Hi.", "format": "pcm", "stream": True}
-        with service.http.raw_json("/tts", fields) as connection:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            assert eventually(lambda: requests_of(caplog), 30)
-        metrics = service.http.request("GET", "/metrics").body.decode()
-    (fields,) = requests_of(caplog)
-    assert (fields["status"], fields["sent"], fields["ended"]) == (
-        499,
-        200,
-        "the reader was too slow",
-    )
-    assert 'method="POST",route="/tts",status="499"' in metrics
 
 
 @pytest.mark.slow

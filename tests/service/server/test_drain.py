@@ -7,92 +7,70 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 from speechlab.contract import ERRORS
-from speechlab.service import Database, Ledger, voice_uuid
-from support.clients import KEY, Http, talking
+from speechlab.service import voice_uuid
+from support.clients import KEY, talking
 from support.clock import ends_within, eventually
-from support.sockets import read_all, read_until
-
-
-def dechunked(data: bytes) -> tuple[int, bool]:
-    """How long the body of a chunked reply is, and whether its end came."""
-    at = length = 0
-    while at < len(data):
-        end = data.index(b"\r\n", at)
-        size = int(data[at:end], 16)
-        if not size:
-            return length, True
-        length, at = length + size, end + 2 + size + 2
-    return length, False
+from support.sockets import dechunked, read_all, read_until
+from support.staged import used
 
 
 def refused_503(reply):
-    assert reply.status == 503
-    assert reply.json()["name"] == "ErrOverloaded"
-    assert reply.json()["code"] == ERRORS["ErrOverloaded"].code
+    told = reply.json()
+    expected = (503, "ErrOverloaded", ERRORS["ErrOverloaded"].code)
+    assert (reply.status, told["name"], told["code"]) == expected
     assert int(reply.headers["retry-after"]) > 0
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_a_real_process_finishes_what_runs_and_refuses_the_rest():
-    settings = {
-        "SPEECHLAB_SERVICE_API_KEY": KEY,
-        "SPEECHLAB_SERVICE_OPERATOR_KEY": KEY,
-        "SPEECHLAB_SERVICE_DRAIN_S": "60",
-    }
-    command = [sys.executable, "-m", "speechlab.service", "--port", "0"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=os.environ | settings, start_new_session=True, **pipes) as child:
-        try:
-            http = Http(json.loads(child.stdout.readline().partition(" ")[2])["base_url"], KEY)
-            text = "This is one of the many sentences that are spoken here. " * 45
-            hibari = voice_uuid("hibari", "heart")
-            fields = {"voice_id": hibari, "format": "wav", "stream": True, "sample_rate": 48_000}
-            with (
-                http.raw_json("/tts", {**fields, "text": text}) as slow,
-                talking(http) as busy,
-                talking(http) as idle,
-            ):
-                busy.configure(voice_id=hibari, format="pcm")
-                busy.send(type="tts.speak", text="One sentence. Another sentence. And a third one.")
-                assert busy.event()["type"] == "tts.audio.start"
-                # Nobody reads on, so that it runs for as long as this test wants it to.
-                head, _, begun = read_until(slow, b"\r\n\r\n").partition(b"\r\n\r\n")
-                assert head.startswith(b"HTTP/1.1 200 ")
-                # As a terminal or systemd sends it: to the processes that read texts, too.
-                os.killpg(child.pid, signal.SIGTERM)
-                assert eventually(lambda: http.request("GET", "/tts/voices").status == 503)
-                for reply in (
-                    http.request("GET", "/tts/voices"),
-                    http.speak(voice_id="whatever", text="Hello.", format="wav"),
-                    http.recognize(b"RIFF"),
-                    http.translate(text="Hello.", source_lang="en", target_lang="ja"),
-                ):
-                    refused_503(reply)
-                    assert reply.headers["connection"] == "close"
-                # Strangers are not told, and machines still look after it.
-                assert http.request("GET", "/tts/voices", key="sl:key-of-nobody").status == 401
-                assert http.request("GET", "/healthz").status == 200
-                assert http.request("GET", "/metrics").status == 200
-                assert http.request("GET", "/readyz").status == 503
-                assert child.poll() is None
-                assert (idle.closed(), busy.until_usage()[-1]["usage"]["status"]) == (1012, "completed")
-                assert busy.closed() == 1012
-                length, complete = dechunked(begun + read_all(slow))
-            assert complete
-            assert length > 8_000_000
-            _, errors = child.communicate(timeout=30)
-        finally:
-            child.kill()
-    assert child.returncode == 0
+def test_a_real_process_finishes_what_runs_and_refuses_the_rest(start):
+    names = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_OPERATOR_KEY")
+    process = start(**dict.fromkeys(names, KEY), SPEECHLAB_SERVICE_DRAIN_S="60")
+    http, child = process.http, process.child
+    text = "This is one of the many sentences that are spoken here. " * 45
+    hibari = voice_uuid("hibari", "heart")
+    fields = {"voice_id": hibari, "format": "wav", "stream": True, "sample_rate": 48_000}
+    with (
+        http.raw_json("/tts", {**fields, "text": text}) as slow,
+        talking(http) as busy,
+        talking(http) as idle,
+    ):
+        busy.configure(voice_id=hibari, format="pcm")
+        busy.send(type="tts.speak", text="One sentence. Another sentence. And a third one.")
+        assert busy.event()["type"] == "tts.audio.start"
+        # Nobody reads on, so that it runs for as long as this test wants it to.
+        head, _, begun = read_until(slow, b"\r\n\r\n").partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200 ")
+        # As a terminal or systemd sends it: to the processes that read texts, too.
+        os.killpg(child.pid, signal.SIGTERM)
+        assert eventually(lambda: http.request("GET", "/tts/voices").status == 503)
+        for reply in (
+            http.request("GET", "/tts/voices"),
+            http.speak(voice_id="whatever", text="Hello.", format="wav"),
+            http.recognize(b"RIFF"),
+            http.translate(text="Hello.", source_lang="en", target_lang="ja"),
+        ):
+            refused_503(reply)
+            assert reply.headers["connection"] == "close"
+        # Strangers are not told, and machines still look after it.
+        assert http.request("GET", "/tts/voices", key="sl:key-of-nobody").status == 401
+        assert http.request("GET", "/healthz").status == 200
+        assert http.request("GET", "/metrics").status == 200
+        assert http.request("GET", "/readyz").status == 503
+        assert child.poll() is None
+        assert (idle.closed(), busy.until_usage()[-1]["usage"]["status"]) == (1012, "completed")
+        assert busy.closed() == 1012
+        sound = begun + read_all(slow)
+    assert sound.endswith(b"\r\n0\r\n\r\n")
+    assert len(dechunked(sound)) > 8_000_000
+    code, _, errors = process.end()
+    assert code == 0
     events = [json.loads(line) for line in errors.splitlines()]
     assert [event["event"] for event in events if event["event"].startswith("drain")] == [
         "draining",
@@ -110,11 +88,7 @@ def test_a_request_that_outlasts_the_drain_is_told(stage, tmp_path):
         service = stack.enter_context(stage(data_dir=tmp_path, drain_s=0.3))
         gate, service.speaker.gate = service.speaker.gate, threading.Event()
         held, service.speaker.gate.set = service.speaker.gate.set, lambda: None
-
-        def ask():
-            replies.append(service.http.speak(voice_id=service.voice("gated"), text="Hello.", format="wav"))
-
-        asking = threading.Thread(target=ask)
+        asking = threading.Thread(target=lambda: replies.append(service.speak("gated")))
         asking.start()
         assert eventually(lambda: service.speaker.calls)
         stack.close()
@@ -123,19 +97,17 @@ def test_a_request_that_outlasts_the_drain_is_told(stage, tmp_path):
         gate.set()
     (reply,) = replies
     refused_503(reply)
-    with contextlib.closing(Database(tmp_path)) as database:
-        assert [row.status for row in Ledger(database).list_rows()] == ["cancelled"]
+    assert [row.status for row in used(tmp_path)] == ["cancelled"]
 
 
 @pytest.mark.slow
 def test_a_stream_broken_off_by_the_stop_is_logged_as_503(stage, caplog):
     caplog.set_level("INFO", logger="speechlab")
     with stage(drain_s=0) as service:
-        fields = {"voice_id": service.voice("endless"), "text": "Hello.", "format": "wav", "stream": True}
         begun = threading.Event()
 
         def read():
-            with service.http.raw_json("/tts", fields) as connection, contextlib.suppress(OSError):
+            with service.asking("endless", stream=True) as connection, contextlib.suppress(OSError):
                 read_until(connection, b"\r\n\r\n")
                 begun.set()
                 while connection.recv(65_536):

@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 from websockets.sync.client import connect
 
-from speechlab.service import Database, KeyStore, Ledger, load_config
+from speechlab.service import Database, KeyStore, load_config
 from support.clients import KEY, Http, Talk
 from support.clock import eventually
 from support.programs import program
 from support.sockets import free_port, read_until
+from support.staged import used
 
 FILES = Path(__file__).parents[3] / "deploy"
 
@@ -171,9 +172,9 @@ def test_the_settings_are_settings():
 
 def test_the_pages_name_metrics_that_exist(stage, tmp_path):
     with stage(data_dir=tmp_path, service_requests_per_minute={"translate": 1}) as service:
-        service.http.speak(voice_id=service.voice("plain"), text="Hi.", format="wav")
+        service.speak()
         for _ in range(2):
-            service.http.translate(text="Hi.", source_lang="en", target_lang="ja")
+            service.translate()
         found = service.http.request("GET", "/metrics").body.decode()
     pages = [(FILES.parent / "docs" / name).read_text("utf-8") for name in ("operations.md", "service.md")]
     names = set(re.findall(r"\bspeechlab_[a-z_]+", "\n".join(pages)))
@@ -188,14 +189,14 @@ def test_a_backup_while_the_service_runs_can_be_restored(stage, tmp_path):
         _, key = KeyStore(database).create_key("somebody")
         http = Http(service.http.base_url, key)
         for _ in range(3):
-            assert http.translate(text="Hi.", source_lang="en", target_lang="ja").status == 200
-        assert eventually(lambda: len(Ledger(database).list_rows()) == 3)
+            assert service.translate(http=http).status == 200
+        assert eventually(lambda: len(used(data)) == 3)
         with (
             contextlib.closing(sqlite3.connect(data / "service.sqlite")) as source,
             contextlib.closing(sqlite3.connect(kept / "service.sqlite")) as target,
         ):
             source.backup(target)
         shutil.copy(data / "secret", kept / "secret")
-    with stage(data_dir=kept) as service, contextlib.closing(Database(kept)) as database:
+    with stage(data_dir=kept) as service:
         assert Http(service.http.base_url, key).request("GET", "/tts/voices").status == 200
-        assert len(Ledger(database).list_rows()) == 3
+    assert len(used(kept)) == 3

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import logging
 import os
-import queue
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-import urllib.error
-import urllib.request
 
+import numpy as np
 import pytest
 
-from speechlab.service import ServiceConfig, run_service, voice_uuid
+from speechlab.audio import encode
+from speechlab.service import Database, KeyStore, ServiceConfig, run_service, run_until_stopped, voice_uuid
 from speechlab.service.__main__ import main
 from speechlab.service._server.server import _ProgressLines
+from support.backend import answer, wire
 from support.clients import KEY, Http
 from support.clock import ends_within, eventually
 from support.sockets import read_all
 from support.staged import CANARY
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and flock")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="signals and flock"),
+    pytest.mark.usefixtures("own_log"),
+]
 
 HOLDER = """
 import sys, time
@@ -38,82 +41,17 @@ with FileLock(sys.argv[1]):
 """
 
 
-class Process:
-    """A service started by hand."""
-
-    def __init__(self, *arguments: str, **environment: str) -> None:
-        self.child = subprocess.Popen(
-            [sys.executable, "-m", "speechlab.service", *arguments],
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def ready(self) -> dict[str, str]:
-        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=lambda: lines.put(self.child.stdout.readline()), daemon=True).start()
-        word, _, rest = lines.get(timeout=40).partition(" ")
-        assert word == "ready"
-        return json.loads(rest)
-
-    def end(self) -> tuple[int, str, str]:
-        out, err = self.child.communicate(timeout=40)
-        return self.child.returncode, out, err
-
-
-@pytest.fixture
-def start():
-    started: list[Process] = []
-
-    def start(*arguments: str, **environment: str) -> Process:
-        started.append(Process(*arguments, **environment))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.child.kill()
-        process.child.communicate()
-
-
-def get(url: str, key: str) -> int:
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})
-    with urllib.request.urlopen(request, timeout=10) as reply:
-        return reply.status
-
-
-@pytest.mark.slow
-def test_one_line_when_ready_and_a_clean_end_when_no_user_comes(start, tmp_path):
-    process = start("--port", "0", "--users-dir", str(tmp_path), "--idle-exit-s", "1.5")
-    fields = process.ready()
-    assert set(fields) == {"base_url", "ws_base_url", "api_key"}
-    assert fields["base_url"].replace("http", "ws") == fields["ws_base_url"]
-    assert get(fields["base_url"] + "/tts/voices", fields["api_key"]) == 200
-    code, out, err = process.end()
-    assert (code, out) == (0, "")
-    assert fields["api_key"] not in err
-    events = [json.loads(line)["event"] for line in err.splitlines()]
-    assert [event for event in events if event in {"ready", "request", "stopped"}] == [
-        "ready",
-        "request",
-        "stopped",
-    ]
-
-
 @pytest.mark.slow
 def test_a_given_key_shows_nowhere_and_typos_are_warned_of(start):
     key = f"sl:{CANARY}-12345"
-    process = start("--port", "0", SPEECHLAB_SERVICE_API_KEY=key, SPEECHLAB_SERVICE_PROT="1")
-    fields = process.ready()
+    process = start(SPEECHLAB_SERVICE_API_KEY=key, SPEECHLAB_SERVICE_PROT="1")
+    fields = process.fields
     assert set(fields) == {"base_url", "ws_base_url", "warnings"}
     assert CANARY not in str(fields)
-    base = fields["base_url"]
-    assert get(base + "/tts/voices", key) == 200
+    assert process.http.request("GET", "/tts/voices", key=key).status == 200
     for path in ("/tts", f"/{key}", f"/tts/voices?api_key={key}"):
-        body = json.dumps({"voice_id": CANARY, "text": CANARY, "format": CANARY}).encode()
-        request = urllib.request.Request(base + path, body, {"Authorization": f"Bearer {key}"})
-        with pytest.raises(urllib.error.HTTPError):
-            urllib.request.urlopen(request, timeout=10)
+        wrong = dict.fromkeys(("voice_id", "text", "format"), CANARY)
+        assert process.http.post_json(path, wrong, key=key).status >= 400
     process.child.send_signal(signal.SIGINT)
     code, out, err = process.end()
     assert code == 0
@@ -122,7 +60,6 @@ def test_a_given_key_shows_nowhere_and_typos_are_warned_of(start):
     assert json.loads(err.splitlines()[-1])["event"] == "stopped"
 
 
-@pytest.mark.usefixtures("own_log")
 def test_what_cannot_start_says_why_and_ends_with_2(capsys, tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -145,7 +82,6 @@ def test_what_cannot_start_says_why_and_ends_with_2(capsys, tmp_path):
             assert "Traceback" not in err
 
 
-@pytest.mark.usefixtures("own_log")
 def test_the_log_goes_to_what_stderr_is_at_the_time(capsys, monkeypatch):
     """Of other libraries it has one line a minute, without what comes after the first line of a message."""
     with io.StringIO() as first:
@@ -153,12 +89,23 @@ def test_the_log_goes_to_what_stderr_is_at_the_time(capsys, monkeypatch):
         assert main(["--host", "0.0.0.0", "--port", "0"]) == 2
     monkeypatch.undo()
     with run_service(ServiceConfig(port=0, recognizer="", translator="")) as service:
-        assert get(service.base_url + "/tts/voices", service.api_key) == 200
+        assert Http(service.base_url, service.api_key).request("GET", "/tts/voices").status == 200
     for _ in range(1_000):
         logging.getLogger("asyncio").error("it failed\nfuture: exception=KeyError('a secret text')")
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [line["event"] for line in lines] == ["request", "it failed"]
     assert all(line["time"].endswith("+00:00") for line in lines)
+
+
+def test_a_stored_key_is_enough_to_let_other_machines_in(capsys, tmp_path):
+    data, users = tmp_path / "data", tmp_path / "users"
+    users.mkdir()
+    with contextlib.closing(Database(data)) as database:
+        KeyStore(database).create_key("the other machine")
+    none = {"recognizer": "", "translator": "", "users_dir": users, "idle_exit_s": 0.1}
+    run_until_stopped(ServiceConfig(host="0.0.0.0", port=0, data_dir=data, **none))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert json.loads(line.removeprefix("ready ")).keys() == {"base_url", "ws_base_url"}
 
 
 def test_a_key_can_be_made(capsys):
@@ -178,21 +125,25 @@ def test_it_stops_when_its_users_are_gone_even_by_sigkill(start, tmp_path):
         holders.append(holder)
         os.utime(path, (1, 1))
     try:
-        process = start("--port", "0", "--users-dir", str(tmp_path), "--idle-exit-s", "1.5")
-        fields = process.ready()
+        process = start("--users-dir", str(tmp_path), "--idle-exit-s", "1.5")
+        fields = process.fields
+        assert set(fields) == {"base_url", "ws_base_url", "api_key"}
+        assert fields["base_url"].replace("http", "ws") == fields["ws_base_url"]
         time.sleep(3)
         holders[0].kill()
         holders[0].wait()
         time.sleep(3)
         assert process.child.poll() is None
         assert eventually(lambda: not (tmp_path / "a.lock").exists())
-        assert get(fields["base_url"] + "/tts/voices", fields["api_key"]) == 200
+        assert process.http.request("GET", "/tts/voices").status == 200
         holders[1].kill()
         holders[1].wait()
         with ends_within(10):
-            code, _, err = process.end()
-        assert code == 0
-        assert "no users left" in err
+            code, out, err = process.end()
+        assert (code, out, fields["api_key"] in err) == (0, "", False)
+        events = [json.loads(line)["event"] for line in err.splitlines()]
+        wanted = ["ready", "request", "no users left", "stopped"]
+        assert [event for event in events if event in wanted] == wanted
     finally:
         for holder in holders:
             holder.kill()
@@ -204,38 +155,29 @@ def test_it_stops_when_its_users_are_gone_even_by_sigkill(start, tmp_path):
 @pytest.mark.parametrize("process", [False, True])
 def test_running_is_for_everybody(process, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with run_service(ServiceConfig(port=0, tts_text_limit=3), process=process) as service:
-        files = list(tmp_path.glob("speechlab-service-*/*"))
-        assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * 2 * process
-        assert service.api_key not in repr(service)
-        assert get(service.base_url + "/tts/voices", service.api_key) == 200
-        assert (service.pid == os.getpid()) is not process
+    with wire(answer("200 OK", b'{"text": "elsewhere"}')) as backend:
+        remote = {"recognizer_url": backend.url, "recognizer_api_key": "vendor:key-of-the-backend"}
+        config = ServiceConfig(port=0, tts_text_limit=3, translator="", **remote)
+        with run_service(config, process=process) as service:
+            files = list(tmp_path.glob("speechlab-service-*/*"))
+            assert [file.stat().st_mode & 0o777 for file in files] == [0o600] * 2 * process
+            assert service.api_key not in repr(service)
+            http = Http(service.base_url, service.api_key)
+            assert http.request("GET", "/tts/voices").status == 200
+            assert (service.pid == os.getpid()) is not process
+            heard = http.recognize(encode(np.zeros(8_000), "wav", 16_000))
+            assert heard.json()["text"] == "elsewhere"
+    assert "bearer vendor:key-of-the-backend" in backend.heads[0]
     with pytest.raises(OSError, match=r"refused|reset"):
-        get(service.base_url + "/healthz", service.api_key)
-
-
-def test_importing_the_door_loads_no_server():
-    heavy = "('starlette', 'uvicorn', 'pydantic')"
-    code = f"import sys, speechlab.service as s; s.__all__; print([m for m in {heavy} if m in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
-
-
-def test_the_door_holds_what_it_names():
-    import speechlab.service as door
-
-    assert door.__all__ == sorted(door.__all__)
-    assert set(door.__all__) <= set(door._WHERE)
-    for name in door._WHERE:
-        assert getattr(door, name) is not None
+        http.request("GET", "/healthz")
 
 
 @pytest.mark.slow
 def test_a_model_cache_that_cannot_be_used_is_said_plainly(start, tmp_path):
     blocked = tmp_path / "cache"
     blocked.write_text("a file where a folder is needed")
-    process = start("--port", "0", SPEECHLAB_CACHE_DIR=str(blocked), SPEECHLAB_SERVICE_API_KEY=KEY)
-    http = Http(process.ready()["base_url"])
+    process = start(SPEECHLAB_CACHE_DIR=str(blocked), SPEECHLAB_SERVICE_API_KEY=KEY)
+    http = process.http
     wav = http.speak(voice_id=voice_uuid("hibari", "heart"), text="This voice needs no cache.", format="wav")
     assert wav.status == 200
     reply = http.recognize(wav.body)
@@ -257,7 +199,7 @@ def test_a_socket_for_a_proxy(start, tmp_path, capsys):
     path = tmp_path / "service.sock"
     arguments = ("--host", f"unix:{path}", "--recognizer=", "--translator=")
     process = start(*arguments, SPEECHLAB_SERVICE_API_KEY=KEY)
-    assert process.ready() == {"base_url": f"unix:{path}", "ws_base_url": f"unix:{path}"}
+    assert process.fields == {"base_url": f"unix:{path}", "ws_base_url": f"unix:{path}"}
     assert path.stat().st_mode & 0o777 == 0o660
     for _ in range(2):
         with socket.socket(socket.AF_UNIX) as connection:
@@ -270,7 +212,7 @@ def test_a_socket_for_a_proxy(start, tmp_path, capsys):
     # One that was killed leaves its socket, and the next start takes it over.
     process.child.kill()
     process.child.wait()
-    assert start(*arguments, SPEECHLAB_SERVICE_API_KEY=KEY).ready()
+    assert start(*arguments, SPEECHLAB_SERVICE_API_KEY=KEY).fields
 
 
 def test_the_progress_of_downloads_is_a_line_now_and_then(capsys):

@@ -10,16 +10,15 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from speechlab.audio import encode
 from speechlab.contract import NO_AUDIO, UNSUPPORTED_AUDIO
-from speechlab.service import ServiceConfig
-from speechlab.service._faults import Fault
-from speechlab.service._held_bytes import BytesBudget
-from speechlab.service._workers.pool import Decoders
+from speechlab.service import Fault, ServiceConfig, create_app
+from support.clients import KEY
 from support.clock import ends_within, eventually
 from support.processes import newest_worker, own_workers
 
@@ -39,39 +38,42 @@ def tone(seconds: float = 0.5) -> bytes:
     return encode((0.3 * np.sin(2 * np.pi * 440 * times)).astype(np.float32), "wav", RATE)
 
 
+def service_with(**settings):
+    return create_app(ServiceConfig(api_keys=(KEY,), recognizer="", translator="", **settings)).state.service
+
+
 @pytest.fixture
 def decoders():
-    made: list[Decoders] = []
+    with contextlib.ExitStack() as stack:
 
-    def make(**settings) -> Decoders:
-        made.append(Decoders(ServiceConfig(**settings)))
-        return made[-1]
+        def make(**settings):
+            service = service_with(**settings)
+            stack.callback(service.close)
+            return service
 
-    yield make
-    for one in made:
-        one.close()
+        yield make
 
 
 @pytest.fixture(scope="module")
 def usual():
-    one = Decoders(ServiceConfig())
-    with pytest.MonkeyPatch.context() as patch:
+    with contextlib.closing(service_with()) as service, pytest.MonkeyPatch.context() as patch:
         for name in ("SPEECHLAB_SERVICE_API_KEYS", "SPEECHLAB_API_KEY", "OPENAI_API_KEY", "MY_TOKEN"):
             patch.setenv(name, f"sl:{CANARY}")
-        yield one
-    one.close()
+        yield service
 
 
-def decoded(decoders: Decoders, data: bytes, rate: int) -> np.ndarray:
-    budget = BytesBudget(2**30)
-    recording, samples = budget.open_held_bytes("key", "asr"), budget.open_held_bytes("key", "asr")
-    recording.write(data)
-    try:
-        decoders.decode_into(recording, samples, rate)
-        return np.frombuffer(samples.view(), dtype=np.float32)
-    finally:
-        recording.close()
-        samples.close()
+def decoded(service, data: bytes, rate: int = RATE) -> np.ndarray:
+    with (
+        contextlib.closing(service.budget.open_held_bytes("key", "asr")) as recording,
+        contextlib.closing(service.budget.open_held_bytes("key", "asr")) as samples,
+    ):
+        recording.write(data)
+        service.engines.decoders.decode_into(recording, samples, rate)
+        return np.frombuffer(bytes(samples.view()), dtype=np.float32)
+
+
+def running(service) -> int:
+    return service.engines.decoders.running_count
 
 
 def refused(call) -> Fault:
@@ -90,58 +92,40 @@ def test_samples_are_those_of_the_decoder(usual):
         clip = decode(data)
         expected = resample(clip.to_mono().samples, clip.sample_rate, RATE)
         np.testing.assert_array_equal(decoded(usual, data, RATE), expected)
-    assert usual.running_count == 1
+    assert running(usual) == 1
 
 
 def test_s61_s62_damaged_and_empty_recordings(usual):
     for data in (b"fLaC" + bytes(100), tone()[:20], b"OggS" + os.urandom(500)):
-        fault = refused(lambda data=data: decoded(usual, data, RATE))
+        fault = refused(lambda data=data: decoded(usual, data))
         assert (fault.status, fault.error, fault.short) == (400, UNSUPPORTED_AUDIO, True)
-    fault = refused(lambda: decoded(usual, encode(np.zeros(0, dtype=np.float32), "wav", RATE), RATE))
+    fault = refused(lambda: decoded(usual, encode(np.zeros(0, dtype=np.float32), "wav", RATE)))
     assert (fault.status, fault.error) == (400, NO_AUDIO)
-    assert usual.running_count == 1
-
-
-@pytest.mark.slow
-def test_s87_limits_of_the_recording_are_told(decoders):
-    limited = decoders(audio_seconds=10)
-    fault = refused(lambda: decoded(limited, silence(600), RATE))
-    assert fault.status == 413
-    assert "10 s (audio_seconds)" in fault.error
-    assert limited.running_count == 1
+    assert running(usual) == 1
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and processor time are Linux's here")
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"decode_memory_bytes": 256 * 2**20}, "decode_memory_bytes"),
-        ({"decode_wall_s": 0.1}, "decode_wall_s"),
-    ],
-)
-def test_s87_bombs_are_refused_within_the_set_limits(decoders, settings, named):
+def test_s87_bombs_are_refused_within_the_set_limits(decoders):
     bomb = silence(2_400)
     assert len(bomb) < 300_000
-    limited = decoders(audio_seconds=4_000, **settings)
+    limited = decoders(audio_seconds=4_000, decode_memory_bytes=256 * 2**20)
     with ends_within(20):
-        fault = refused(lambda: decoded(limited, bomb, RATE))
+        fault = refused(lambda: decoded(limited, bomb))
     assert (fault.status, fault.kind.name) == (413, "ErrTooLarge")
-    assert named in fault.error
-    # The next one gets a new process.
-    if named != "decode_wall_s":
-        assert len(decoded(limited, tone(), RATE)) == RATE // 2
+    assert "decode_memory_bytes" in fault.error
+    assert len(decoded(limited, tone())) == RATE // 2  # by a new process
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_s61_a_decoder_that_crashes_is_replaced(usual):
     one = usual
-    assert len(decoded(one, tone(), RATE)) == RATE // 2
+    assert len(decoded(one, tone())) == RATE // 2
     worker = newest_worker(MODULE)
     recording = silence(60)
     faults: list[Fault] = []
-    thread = threading.Thread(target=lambda: faults.append(refused(lambda: decoded(one, recording, RATE))))
+    thread = threading.Thread(target=lambda: faults.append(refused(lambda: decoded(one, recording))))
     worker.suspend()
     thread.start()
     time.sleep(0.2)
@@ -149,11 +133,11 @@ def test_s61_a_decoder_that_crashes_is_replaced(usual):
     worker.resume()
     thread.join(20)
     assert (faults[0].status, faults[0].error) == (400, UNSUPPORTED_AUDIO)
-    assert len(decoded(one, tone(), RATE)) == RATE // 2
+    assert len(decoded(one, tone())) == RATE // 2
     # One that the system kills is replaced, and the recording tried once more.
     worker = newest_worker(MODULE)
     lengths: list[int] = []
-    thread = threading.Thread(target=lambda: lengths.append(len(decoded(one, recording, RATE))))
+    thread = threading.Thread(target=lambda: lengths.append(len(decoded(one, recording))))
     worker.suspend()
     thread.start()
     time.sleep(0.2)
@@ -164,17 +148,17 @@ def test_s61_a_decoder_that_crashes_is_replaced(usual):
     worker = newest_worker(MODULE)
     worker.kill()
     worker.wait(5)
-    assert len(decoded(one, tone(), RATE)) == RATE // 2
+    assert len(decoded(one, tone())) == RATE // 2
 
 
 def test_s63_without_a_process_recognition_is_not_available(decoders, monkeypatch):
     monkeypatch.setattr(
         "speechlab.service._workers.pool._DECODING_MODULE", "speechlab.service._no_such_module"
     )
-    fault = refused(lambda: decoded(decoders(), tone(), RATE))
+    fault = refused(lambda: decoded(decoders(), tone()))
     assert (fault.status, fault.error) == (500, "Transcription service not available")
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    fault = refused(lambda: decoded(decoders(), tone(), RATE))
+    fault = refused(lambda: decoded(decoders(), tone()))
     assert (fault.status, fault.error) == (500, "Transcription service not available")
 
 
@@ -188,39 +172,29 @@ def test_a_decoder_knows_no_key_and_listens_to_nobody(usual):
     # What a terminal or systemd sends reaches the whole group; a decoder leaves it to the service.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         worker.send_signal(number)
-    assert len(decoded(one, tone(), RATE)) == RATE // 2
+    assert len(decoded(one, tone())) == RATE // 2
     assert worker.is_running()
 
 
 def test_idle_decoders_end_and_come_back(usual):
-    one = usual
-    decoded(one, tone(), RATE)
-    assert not one.end_idle_processes(60)
-    assert one.end_idle_processes(0)
-    assert one.running_count == 0
-    assert not one.end_idle_processes(0)
-    assert len(decoded(one, tone(), RATE)) == RATE // 2
+    decoded(usual, tone())
+    end = usual.engines.decoders.end_idle_processes
+    assert [end(60), end(0), running(usual), end(0)] == [False, True, 0, False]
+    assert len(decoded(usual, tone())) == RATE // 2
 
 
 @pytest.mark.slow
 def test_several_at_once_each_get_their_own(decoders):
     one = decoders(decode_workers=2)
-    wrong = []
 
-    def use(number: int) -> None:
+    def use(number: int) -> bool:
         samples = np.full(RATE // 10 + number, number / 100, dtype=np.float32)
-        for _ in range(5):
-            came = decoded(one, encode(samples, "wav", RATE), RATE)
-            if len(came) != len(samples) or abs(float(came[50]) - number / 100) > 1e-3:
-                wrong.append(number)
+        came = [decoded(one, encode(samples, "wav", RATE)) for _ in range(5)]
+        return all(len(each) == len(samples) and abs(each[50] - number / 100) < 1e-3 for each in came)
 
-    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert one.running_count == 2
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(use, range(8)))
+    assert running(one) == 2
 
 
 @pytest.mark.slow

@@ -16,9 +16,7 @@ import pytest
 
 from speechlab.engines import ReadHere
 from speechlab.errors import EngineError, MissingDependencyError
-from speechlab.service import ServiceConfig, run_service, voice_uuid
-from speechlab.service._engines.engines import Engines, list_served_engines
-from speechlab.service._workers.pool import Readers
+from speechlab.service import ServiceConfig, create_app, run_service, voice_uuid
 from support.clients import KEY, Http
 from support.clock import eventually
 from support.processes import newest_worker, own_workers
@@ -29,26 +27,28 @@ MODULE = "speechlab.service._workers.reading_child"
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 
+def service_with(**settings):
+    none = {"recognizer": "", "translator": ""}
+    return create_app(ServiceConfig(**{"api_keys": (KEY,), **none, **settings})).state.service
+
+
 @pytest.fixture(scope="module")
 def usual():
-    one = Readers(ServiceConfig())
-    with pytest.MonkeyPatch.context() as patch:
+    with contextlib.closing(service_with()) as service, pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPEECHLAB_SERVICE_API_KEY", f"sl:{CANARY}")
-        yield one
-    one.close()
+        yield service.engines.readers
 
 
 @pytest.fixture
 def readers():
-    made: list[Readers] = []
+    with contextlib.ExitStack() as stack:
 
-    def make(**settings) -> Readers:
-        made.append(Readers(ServiceConfig(**settings)))
-        return made[-1]
+        def make(**settings):
+            service = service_with(**settings)
+            stack.callback(service.close)
+            return service.engines.readers
 
-    yield make
-    for one in made:
-        one.close()
+        yield make
 
 
 def failed(call) -> str:
@@ -67,21 +67,21 @@ def test_readings_are_those_of_this_process(usual):
     japanese = "東京特許許可局の許可証を3,567円で取得した。🎉\n「はい」"
     assert usual.japanese(japanese) == here.japanese(japanese)
     assert usual.labels(japanese) == here.labels(japanese)
+    assert len(usual.english("word " * 20_000)) >= 3 * 20_000
     assert usual.running_count == 2
 
 
 @pytest.mark.engines
-def test_a_long_text_comes_back_whole(usual):
-    text = "word " * 20_000
-    assert len(usual.english(text)) >= 3 * 20_000
-
-
-@posix
-@pytest.mark.engines
-def test_a_reader_that_crashes_is_replaced(usual):
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the environment of another process")
+def test_a_reader_knows_no_key_listens_to_nobody_and_is_replaced(usual):
     usual.end_idle_processes(0)  # so that the newest is the one that is asked
     expected = usual.japanese("もう一度。")
     worker, reasons = newest_worker(MODULE), []
+    assert CANARY not in str(worker.environ())
+    assert worker.net_connections() == []
+    worker.send_signal(signal.SIGINT)
+    assert usual.japanese("い")
+    assert worker.is_running()
     worker.suspend()
     thread = threading.Thread(target=lambda: reasons.append(failed(lambda: usual.japanese(CANARY))))
     thread.start()
@@ -91,6 +91,8 @@ def test_a_reader_that_crashes_is_replaced(usual):
     assert "cannot be read aloud" in reasons[0]
     assert CANARY not in reasons[0]
     assert usual.japanese("もう一度。") == expected
+    end = usual.end_idle_processes
+    assert [end(60), end(0), usual.running_count, end(0)] == [False, True, 0, False]
 
 
 @posix
@@ -119,19 +121,6 @@ def test_without_a_process_nothing_is_read(readers, monkeypatch):
 
 
 @pytest.mark.engines
-@pytest.mark.skipif(sys.platform != "linux", reason="reads the environment of another process")
-def test_a_reader_knows_no_key_and_listens_to_nobody(usual):
-    usual.end_idle_processes(0)
-    usual.japanese("あ")
-    worker = newest_worker(MODULE)
-    assert CANARY not in str(worker.environ())
-    assert worker.net_connections() == []
-    worker.send_signal(signal.SIGINT)
-    assert usual.japanese("い")
-    assert worker.is_running()
-
-
-@pytest.mark.engines
 def test_what_is_not_installed_is_told_as_such(usual, monkeypatch):
     def missing(*_: object, **__: object) -> tuple[object, bytearray]:
         return {"missing": "pip install it"}, bytearray()
@@ -139,16 +128,6 @@ def test_what_is_not_installed_is_told_as_such(usual, monkeypatch):
     monkeypatch.setattr("speechlab.service._workers.pool.Worker.send_and_wait", missing)
     with pytest.raises(MissingDependencyError, match="pip install it"):
         usual.japanese("x")
-
-
-@pytest.mark.engines
-def test_idle_readers_end_and_come_back(usual):
-    usual.japanese("あ")
-    assert not usual.end_idle_processes(60)
-    assert usual.end_idle_processes(0)
-    assert usual.running_count == 0
-    assert not usual.end_idle_processes(0)
-    assert usual.japanese("あ")
 
 
 @posix
@@ -189,18 +168,16 @@ def test_voices_read_where_the_setting_says(error_body, workers):
 @pytest.mark.engines
 def test_voices_have_a_reader_for_each_of_their_languages():
     chosen = {**NO_ENGINES, "kokoro": {"enabled": True}}
-    engines = Engines(ServiceConfig(api_keys=(KEY,), engines=chosen, recognizer="", translator=""))
-    assert engines.readers is not None
-    with contextlib.closing(engines.readers):
-        engines.start_workers()
-        assert engines.readers.running_count == 2
+    with contextlib.closing(service_with(engines=chosen)) as service:
+        service.engines.start_workers()
+        assert service.engines.readers.running_count == 2
 
 
 def test_engines_that_do_not_read_get_no_reader():
-    reader = ReadHere()
-    made = {engine.name: engine.create for engine in list_served_engines(ServiceConfig(), reader)}
-    given = {name: create.keywords.get("reader") for name, create in made.items()}
-    assert {name for name, got in given.items() if got is reader} == {"kokoro", "q", "hibari", "openjtalk"}
-    own = ServiceConfig(engines={"hibari": {"reader": None}})
-    made = {engine.name: engine.create for engine in list_served_engines(own, reader)}
-    assert made["hibari"].keywords["reader"] is None
+    def given(**engines):
+        service = service_with(engines=engines, recognizer="whisper", translator="gemma")
+        made = {lane.entry.name: lane.entry.create.keywords for lane in service.engines.lanes}
+        return {name for name, options in made.items() if options.get("reader") is service.engines.readers}
+
+    assert given() == {"kokoro", "q", "hibari", "openjtalk"}
+    assert given(hibari={"reader": None}) == {"kokoro", "q", "openjtalk"}
