@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import socket
+import struct
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,23 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 KEY = "sl:test-key-of-the-suite"
+HANDSHAKE = (
+    "GET /ws/tts/realtime HTTP/1.1\nHost: localhost\nAuthorization: Bearer {key}\nConnection: Upgrade\n"
+    "Upgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\n"
+)
+"""The head of a handshake, for ``Http.raw``."""
+
+
+def masked(
+    opcode: int, payload: bytes = b"", *, fin=True, rsv=0, mask=True, claim: int | None = None
+) -> bytes:
+    """A frame of a client, or a wrong one; ``claim`` is the length that it tells. A mask of zeros changes nothing."""
+    size, bit = len(payload) if claim is None else claim, 0x80 if mask else 0
+    if size < 126:
+        length = bytes([bit | size])
+    else:
+        length = struct.pack("!BH", bit | 126, size) if size < 65_536 else struct.pack("!BQ", bit | 127, size)
+    return bytes([(0x80 if fin else 0) | rsv | opcode]) + length + bytes(4 if mask else 0) + payload
 
 
 @dataclass

@@ -21,7 +21,7 @@ from speechlab.service import (
     run_service,
     voice_uuid,
 )
-from support.clients import KEY, Http, Reply, form_body
+from support.clients import KEY, Http, Reply, form_body, talking
 from support.clock import eventually
 
 if TYPE_CHECKING:
@@ -179,6 +179,13 @@ class Staged:
 
     def translate(self, text: str = "Hi.", *, http: Http | None = None, **fields: str) -> Reply:
         return (http or self.http).translate(text=text, source_lang="en", target_lang="ja", **fields)
+
+    @contextmanager
+    def talk(self, voice: str = "plain", *, key: str | None = None, **session: Any):
+        """A realtime connection that is configured for a voice."""
+        with talking(self.http, key) as client:
+            client.configure(**{"voice_id": self.voice(voice), "format": "pcm", **session})
+            yield client
 
     def translating(self, text: str, **fields: str):
         """A socket on which a translation has been asked for."""

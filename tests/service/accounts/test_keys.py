@@ -240,13 +240,12 @@ def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tmp_path):
     assert rows[1].audio_s >= 0.5
 
 
-def test_s17_a_text_that_the_engine_finds_wrong_is_rejected(stage, error_body, talk, tmp_path):
+def test_s17_a_text_that_the_engine_finds_wrong_is_rejected(stage, error_body, tmp_path):
     with stage(data_dir=tmp_path) as service:
         for stream in (False, True):
             body = error_body(service.speak("picky", stream=stream), 400, "ErrInvalidRequest")
             assert body["context"] == ["tts", "text"]
-        with talk(service.http) as client:
-            client.configure(voice_id=service.voice("picky"), format="pcm")
+        with service.talk("picky") as client:
             for _ in range(2):
                 client.send(type="tts.speak", id="7", text="x")
                 told = client.event()

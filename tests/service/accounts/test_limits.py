@@ -257,12 +257,11 @@ def test_limits_are_kept_changed_and_taken_back(database):
     assert again.read_effective_limits("k").concurrent == 1
 
 
-def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, talk, tmp_path):
+def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, tmp_path):
     with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
         stored, key = KeyStore(database).create_key("greedy")
         limits, greedy = StoredLimits(database), Http(service.http.base_url, key)
-        with talk(service.http, key) as client:
-            client.configure(voice_id=service.voice("plain"), format="pcm")
+        with service.talk(key=key) as client:
             assert service.speak(http=greedy).status == 200
             client.speak("Hello.")
             limits.change_limits(stored.key_id, {"requests_per_minute": 1})

@@ -14,9 +14,9 @@ import pytest
 from speechlab.audio import encode
 from speechlab.contract import INVALID_BASE64, NO_AUDIO, UNSUPPORTED_AUDIO
 from speechlab.errors import ConfigurationError
-from speechlab.service import ServiceConfig, create_app, run_service
+from speechlab.service import ServiceConfig, create_app
 from support.backend import answer, wire
-from support.clients import KEY, Http
+from support.clients import KEY
 from support.clock import eventually
 from support.sockets import nobody
 from support.staged import CANARY, used
@@ -35,26 +35,22 @@ HEARD = answer("200 OK", b'{"text": "elsewhere", "language": "en", "confidence":
 @pytest.mark.slow
 def test_a_second_service_hears_for_the_first(stage):
     with stage() as back, stage(recognizer_url=back.http.base_url + "/", recognizer_api_key=KEY) as front:
-        hears(front, back)
-
-
-def hears(front, back):
-    reply = front.http.recognize(WAV, language="ja-JP", hotwords=["駅"], temperature=0, unknown=1)
-    assert (reply.status, reply.json()) == (200, {"text": "heard", "language": "ja", "confidence": 0.5})
-    assert reply.headers["x-speechlab-provider"] == "remote"
-    assert reply.headers["x-speechlab-model"] == "staged-ears"
-    assert float(reply.headers["x-speechlab-audio-seconds"]) == 0.5
-    assert front.ears.calls == []
-    samples, options = back.ears.calls[-1]
-    assert len(samples) == 8_000
-    assert (options.language, options.hotwords) == ("ja", ("駅",))
-    reply = front.http.recognize(WAV, vad="segments", min_silence_gap=7)
-    assert reply.json()["segments"] == [{"start": 0.0, "end": 0.5, "text": "heard"}]
-    assert back.ears.calls[-1][1].min_silence_gap == 7
-    part = {"type": "input_audio", "input_audio": {"data": base64.b64encode(WAV).decode()}}
-    legacy = {"model": "any", "messages": [{"role": "user", "content": [part]}]}
-    assert front.http.post_json(PATH, legacy).status == 200
-    assert back.ears.calls[-1][1].vad == "on"
+        reply = front.http.recognize(WAV, language="ja-JP", hotwords=["駅"], temperature=0, unknown=1)
+        assert (reply.status, reply.json()) == (200, {"text": "heard", "language": "ja", "confidence": 0.5})
+        assert reply.headers["x-speechlab-provider"] == "remote"
+        assert reply.headers["x-speechlab-model"] == "staged-ears"
+        assert float(reply.headers["x-speechlab-audio-seconds"]) == 0.5
+        assert front.ears.calls == []
+        samples, options = back.ears.calls[-1]
+        assert len(samples) == 8_000
+        assert (options.language, options.hotwords) == ("ja", ("駅",))
+        reply = front.http.recognize(WAV, vad="segments", min_silence_gap=7)
+        assert reply.json()["segments"] == [{"start": 0.0, "end": 0.5, "text": "heard"}]
+        assert back.ears.calls[-1][1].min_silence_gap == 7
+        part = {"type": "input_audio", "input_audio": {"data": base64.b64encode(WAV).decode()}}
+        legacy = {"model": "any", "messages": [{"role": "user", "content": [part]}]}
+        assert front.http.post_json(PATH, legacy).status == 200
+        assert back.ears.calls[-1][1].vad == "on"
 
 
 def test_what_is_wrong_is_refused_before_it_is_forwarded(stage):
@@ -104,19 +100,21 @@ def test_s86_errors_keep_the_status_and_the_body_of_the_backend(stage):
         "Retry-After: 17\r\nSet-Cookie: a=b\r\nWWW-Authenticate: Bearer\r\nKeep-Alive: timeout=9\r\n"
         "Server: theirs\r\nConnection: close\r\n"
     )
-    for status, body, kind in (
+    replies = (
         ("400 Bad Request", b'{"why": "rules of its own", "n": 1}', "application/problem+json"),
         ("401 Unauthorized", b'{"error": "who are you"}', "application/json"),
         ("413 Content Too Large", b"", "text/plain"),
         ("429 Too Many Requests", b"slower", "text/plain; charset=utf-8"),
         ("500 Internal Server Error", b"\xff\x00", "application/octet-stream"),
         ("503 Service Unavailable", b"<html><h1>down</h1></html>", "text/html"),
-    ):
-        with wire(answer(status, body, kind, more)) as backend, stage(recognizer_url=backend.url) as front:
+    )
+    with wire() as backend, stage(recognizer_url=backend.url) as front:
+        for status, body, kind in replies:
+            backend.reply = answer(status, body, kind, more)
             reply = front.http.recognize(WAV)
-        assert (reply.status, reply.body) == (int(status[:3]), body)
-        assert (reply.headers["content-type"], reply.headers["retry-after"]) == (kind, "17")
-        assert not {"set-cookie", "www-authenticate", "keep-alive", "server"} & set(reply.headers)
+            assert (reply.status, reply.body) == (int(status[:3]), body)
+            assert (reply.headers["content-type"], reply.headers["retry-after"]) == (kind, "17")
+            assert not {"set-cookie", "www-authenticate", "keep-alive", "server"} & set(reply.headers)
 
 
 def test_what_one_answer_sets_goes_with_no_other_request_nor_a_key_that_is_not_set(stage):
@@ -129,29 +127,29 @@ def test_what_one_answer_sets_goes_with_no_other_request_nor_a_key_that_is_not_s
         assert "authorization" not in head
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        None,
-        b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",
-        b"this is not HTTP at all\r\n\r\n",
-        answer("200 OK", b"<html>welcome</html>", "text/html"),
-        answer("200 OK", b"[1, 2]"),
-        answer("200 OK", b"{}", more="Content-Encoding: gzip\r\n"),
-        answer("204 No Content", b""),
-        answer("302 Found", b"", more="Location: http://127.0.0.1:9/\r\n"),
-        answer("700 Odd", b"{}"),
-    ],
-    ids=["hangs-up", "cut", "cut-chunk", "not-http", "html", "list", "gzip", "204", "302", "700"],
-)
-def test_s86_answers_that_are_none_are_502(stage, error_body, reply):
-    with wire(reply) as backend, stage(recognizer_url=backend.url) as front:
-        body = error_body(front.http.recognize(WAV), 502, "ErrBackendUnreachable")
-        assert body["context"] == ["asr", "backend"]
-        assert "127.0.0.1" not in body["error"]
-        assert front.http.request("GET", "/readyz").json()["recognizer"]["last"] == body["error"]
-    assert len(backend.heads) == 1
+NO_ANSWERS = {
+    "hangs-up": None,
+    "cut": b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+    "cut-chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{}",
+    "not-http": b"this is not HTTP at all\r\n\r\n",
+    "html": answer("200 OK", b"<html>welcome</html>", "text/html"),
+    "list": answer("200 OK", b"[1, 2]"),
+    "gzip": answer("200 OK", b"{}", more="Content-Encoding: gzip\r\n"),
+    "204": answer("204 No Content", b""),
+    "302": answer("302 Found", b"", more="Location: http://127.0.0.1:9/\r\n"),
+    "700": answer("700 Odd", b"{}"),
+}
+
+
+def test_s86_answers_that_are_none_are_502(stage, error_body):
+    with wire() as backend, stage(recognizer_url=backend.url) as front:
+        for what, backend.reply in NO_ANSWERS.items():
+            body = error_body(front.http.recognize(WAV), 502, "ErrBackendUnreachable")
+            assert body["context"] == ["asr", "backend"], what
+            assert "127.0.0.1" not in body["error"], what
+            told = front.http.request("GET", "/readyz").json()["recognizer"]["last"]
+            assert told == body["error"], what
+        assert len(backend.heads) == len(NO_ANSWERS)
 
 
 def test_s86_a_backend_that_is_not_there_or_does_not_answer_is_502(stage, error_body, tmp_path):
@@ -197,24 +195,19 @@ def test_s86_capacity_is_429(stage, error_body, monkeypatch):
         assert len(backend.heads) == 1
 
 
-@pytest.mark.slow
 def test_s17_calls_that_a_backend_refused_are_not_counted(stage, tmp_path):
-    for reply, number in ((HEARD, 1), (answer("422 No", b"{}"), 1), (answer("500 No", b"{}"), 2), (None, 3)):
-        with wire(reply) as backend, stage(recognizer_url=backend.url, data_dir=tmp_path) as front:
+    with wire() as backend, stage(recognizer_url=backend.url, data_dir=tmp_path) as front:
+        for backend.reply in (HEARD, answer("422 No", b"{}"), answer("500 No", b"{}"), None):
             front.http.recognize(WAV)
-        assert len(used(tmp_path)) == number
     assert [row.status for row in used(tmp_path)] == ["completed", "backend_error", "backend_error"]
 
 
-def test_a_request_that_comes_back_is_not_sent_round_again(error_body):
+def test_a_request_that_comes_back_is_not_sent_round_again(stage, error_body):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     round_again = f"http://127.0.0.1:{port}"
-    config = ServiceConfig(
-        port=port, api_keys=(KEY,), recognizer_url=round_again, recognizer_api_key=KEY, translator=""
-    )
-    with run_service(config) as service:
-        body = error_body(Http(service.base_url).recognize(WAV), 502, "ErrBackendUnreachable")
+    with stage(port=port, recognizer_url=round_again, recognizer_api_key=KEY) as service:
+        body = error_body(service.http.recognize(WAV), 502, "ErrBackendUnreachable")
     assert "is this service itself" in body["error"]
 
 

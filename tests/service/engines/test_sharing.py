@@ -165,31 +165,20 @@ class Steady:
     spoken: list[str] = field(default_factory=list)
     model: str = "steady"
     sample_rate: int = 24_000
-    piece_s: float = 0.05
-    frames: int = 12_000
     voices: tuple[EngineVoice, ...] = (EngineVoice("one", ("en",), "Neutral", "steady"),)
 
     def synthesize(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
         for _ in range(max(1, text.count("."))):
             self.spoken.append("long" if text == LONG else "short")
-            time.sleep(self.piece_s)
-            yield np.full(self.frames, 0.1, dtype=np.float32)
-
-
-@contextlib.contextmanager
-def steady_service(frames: int = 12_000, voice: Steady | None = None, **settings: Any):
-    voice = voice or Steady(frames=frames)
-    engine = ServedEngine("steady", "synthesizer", lambda: voice, Provider("steady", heavy=False))
-    config = staged_config(engine, api_keys=(KEY, GREEDY), **settings)
-    with run_service(config) as service:
-        yield Http(service.base_url), Http(service.base_url, GREEDY)
+            time.sleep(0.05)
+            yield np.full(12_000, 0.1, dtype=np.float32)
 
 
 VOICE = voice_uuid("steady", "one")
 
 
 @contextlib.contextmanager
-def greed(client: Http, count: int = 70):
+def greed(client: Http, count: int):
     """One key that asks for long texts again and again, more of them than the queue holds."""
     over, statuses = threading.Event(), Counter[int]()
 
@@ -214,7 +203,13 @@ def greed(client: Http, count: int = 70):
 def test_s16_s152_a_greedy_key_does_not_keep_another_out():
     """Counted in pieces of eight texts of forty each: in turn, and not after any of these."""
     voice, waited, between = Steady(), [], []
-    with steady_service(voice=voice, queue_limit=8, drain_s=0) as (client, greedy), greed(greedy, 16):
+    engine = ServedEngine("steady", "synthesizer", lambda: voice, Provider("steady", heavy=False))
+    config = staged_config(engine, api_keys=(KEY, GREEDY), queue_limit=8, drain_s=0)
+    with (
+        run_service(config) as service,
+        greed(greedy := Http(service.base_url, GREEDY), 16),
+    ):
+        client = Http(service.base_url)
         for _ in range(5):
             asked = len(voice.spoken)
             assert client.speak(voice_id=VOICE, text=SHORT * 3, format="pcm").status == 200
@@ -281,14 +276,11 @@ def recording(seconds: int) -> bytes:
 def test_long_work_of_one_key_lets_the_short_of_another_in(windows, operation):
     """Counted in steps: the long work has a hundred, and the short one each."""
     engine, client, greedy = windows
-    short, long = recording(1), recording(100)
 
     def ask(asking: Http, *, much: bool) -> None:
-        if operation == "asr":
-            reply = asking.recognize(long if much else short)
-        else:
-            fields = {"source_lang": "en", "target_lang": "ja"}
-            reply = asking.translate(text="One. " * (100 if much else 1), **fields)
+        count = 100 if much else 1
+        fields = {"text": "One. " * count, "source_lang": "en", "target_lang": "ja"}
+        reply = asking.recognize(recording(count)) if operation == "asr" else asking.translate(**fields)
         assert reply.status == 200
 
     with ThreadPoolExecutor(1) as pool:

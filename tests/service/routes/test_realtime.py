@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import io
 import time
 
 import pytest
-import soundfile
 
 from speechlab.service import voice_uuid
 from support.staged import used
@@ -28,24 +26,8 @@ def kinds(events) -> list[str]:
     return ["audio" if isinstance(event, bytes) else event["type"] for event in events]
 
 
-def test_142_audio_is_that_of_http_in_each_format_and_transport(staged, talk):
-    voice = staged.voice("plain")
-    for name in ("mp3", "wav", "ogg", "pcm"):
-        for transport in ("binary", "base64_json"):
-            with talk(staged.http) as client:
-                client.configure(voice_id=voice, format=name, sample_rate=16_000, audio_transport=transport)
-                sound = joined(client.speak(TEXT))
-            if name == "pcm":
-                whole = staged.http.speak(voice_id=voice, text=TEXT, format="pcm", sample_rate=16_000)
-                assert sound == whole.body
-            else:
-                samples, rate = soundfile.read(io.BytesIO(sound))
-                assert (rate, len(samples) / rate) == (16_000, pytest.approx(1.0, abs=0.15))
-
-
-def test_044_audio_comes_before_the_synthesis_ends(staged, talk):
-    with talk(staged.http) as client:
-        client.configure(voice_id=staged.voice("gated"), format="pcm")
+def test_044_audio_comes_before_the_synthesis_ends(staged):
+    with staged.talk("gated") as client:
         client.send(type="tts.speak", text="a")
         assert client.event()["type"] == "tts.audio.start"
         assert len(client.event()) == 24_000
@@ -96,9 +78,8 @@ def test_147_148_failures_are_told_and_the_session_goes_on(stage, talk, tmp_path
     assert {row.transport for row in rows} == {"websocket"}
 
 
-def test_017_150_rejected_texts_cost_nothing_and_spoken_ones_do(stage, talk, tmp_path):
-    with stage(data_dir=tmp_path, tts_text_limit=10) as service, talk(service.http) as client:
-        client.configure(voice_id=service.voice("plain"), format="pcm")
+def test_017_150_rejected_texts_cost_nothing_and_spoken_ones_do(stage, tmp_path):
+    with stage(data_dir=tmp_path, tts_text_limit=10) as service, service.talk() as client:
         texts = {" \u3000": "empty_text", 5: "invalid_message", "a" * 11: "tts_text_too_long"}
         for text, code in texts.items():
             client.send(type="tts.speak", id="s", text=text)
@@ -148,8 +129,7 @@ def test_164_two_sessions_at_once_get_each_their_own_audio(live, talk):
 
 @pytest.mark.slow
 def test_a_session_left_unconfigured_is_closed(stage, talk):
-    with stage(ws_idle_s=0.4) as service, talk(service.http) as client, talk(service.http) as other:
-        other.configure(voice_id=service.voice("plain"), format="pcm")
+    with stage(ws_idle_s=0.4) as service, talk(service.http) as client, service.talk() as other:
         client.raw("{}")
         client.event()
         assert client.closed() == 1008

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
-import socket
 import struct
+from typing import TYPE_CHECKING
 
 import pytest
 
+from support.clients import HANDSHAKE, masked
 from support.clock import eventually
+
+if TYPE_CHECKING:
+    import socket
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 LIMIT = 256 * 1024
@@ -23,23 +26,9 @@ class Raw:
         self.connection = connection
         self.data = b""
 
-    def frame(self, opcode: int, payload: bytes = b"", *, fin=True, mask=True, claim=None, rsv=0) -> None:
-        """Send a frame; ``claim`` is the length that its header tells."""
-        size = len(payload) if claim is None else claim
-        head = bytes([(0x80 if fin else 0) | rsv | opcode])
-        bit = 0x80 if mask else 0
-        if size < 126:
-            head += bytes([bit | size])
-        elif size < 65_536:
-            head += bytes([bit | 126]) + struct.pack("!H", size)
-        else:
-            head += bytes([bit | 127]) + struct.pack("!Q", size)
-        key = b"\x11\x22\x33\x44" if mask else b""
-        if mask:
-            repeated = (key * (len(payload) // 4 + 1))[: len(payload)]
-            payload = (int.from_bytes(payload) ^ int.from_bytes(repeated)).to_bytes(len(payload))
+    def frame(self, opcode: int, payload: bytes = b"", **how) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.connection.sendall(head + key + payload)
+            self.connection.sendall(masked(opcode, payload, **how))
 
     def json(self, **message) -> None:
         self.frame(TEXT, json.dumps(message).encode())
@@ -86,13 +75,7 @@ class Raw:
 
 @contextlib.contextmanager
 def raw(http):
-    with socket.create_connection(http.address, timeout=15) as connection:
-        key = base64.b64encode(bytes(16)).decode()
-        connection.sendall(
-            f"GET /ws/tts/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-            f"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: {key}\r\nAuthorization: Bearer {http.key}\r\n"
-            f"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n".encode()
-        )
+    with http.raw(HANDSHAKE + "Sec-WebSocket-Extensions: permessage-deflate\n") as connection:
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             head += connection.recv(1)
@@ -202,9 +185,6 @@ def test_clients_that_do_not_answer_pings_are_dropped(stage):
 def test_messages_in_one_packet_are_answered_in_their_order(staged):
     with raw(staged.http) as client:
         messages = [b"{", b"{}", b'{"type": "x"}', b'{"type": "tts.speak", "id": "5"}'] * 50
-        # The mask of zeros leaves the payload as it is.
-        client.connection.sendall(
-            b"".join(b"\x81" + bytes([0x80 | len(text)]) + bytes(4) + text for text in messages)
-        )
+        client.connection.sendall(b"".join(masked(TEXT, text) for text in messages))
         expected = ["invalid_json", "missing_message_type", "unknown_message_type", "session_not_configured"]
         assert [client.event()["code"] for _ in messages] == expected * 50

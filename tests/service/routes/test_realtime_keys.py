@@ -22,10 +22,9 @@ def kept(stage, tmp_path):
         yield service, access, stored, key
 
 
-def test_135_150_a_provider_taken_away_is_denied(kept, talk, tmp_path):
+def test_135_150_a_provider_taken_away_is_denied(kept, tmp_path):
     service, access, stored, key = kept
-    with talk(service.http, key) as client:
-        client.configure(voice_id=service.voice("plain"), format="pcm")
+    with service.talk(key=key) as client:
         assert client.speak("One.")[-1]["usage"]["status"] == "completed"
         access.set_rights(stored.key_id, providers=["q"])
         client.send(type="tts.speak", id="s", text="Two.")
@@ -76,10 +75,9 @@ def test_136_150_a_key_that_is_gone_ends_the_session(kept, talk, tmp_path, how, 
     assert used(tmp_path) == []
 
 
-def test_136_a_text_that_is_being_spoken_is_finished(kept, talk, tmp_path):
+def test_136_a_text_that_is_being_spoken_is_finished(kept, tmp_path):
     service, access, stored, key = kept
-    with talk(service.http, key) as client:
-        client.configure(voice_id=service.voice("gated"), format="pcm")
+    with service.talk("gated", key=key) as client:
         client.send(type="tts.speak", text="Hello.")
         assert client.event()["type"] == "tts.audio.start"
         access.revoke_key(stored.key_id)

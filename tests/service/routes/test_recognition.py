@@ -29,14 +29,6 @@ def test_s54_s59_s60_each_format_is_heard(staged):
         assert seconds == pytest.approx(len(samples) / 16_000, abs=0.001)
 
 
-def test_any_rate_and_stereo_become_16_khz_mono(staged):
-    for rate, channels in ((8_000, 1), (16_000, 2), (22_050, 1), (44_100, 2), (48_000, 1)):
-        assert staged.http.recognize(tone(1.0, rate, channels)).status == 200
-        samples, _ = staged.ears.calls[-1]
-        assert samples.shape == (16_000,)
-        assert np.abs(samples).max() == pytest.approx(0.3, abs=0.02)
-
-
 def test_s61_s63_faults_of_engines(staged, error_body):
     for fault in (ModelError("no weights"), MissingDependencyError("pip install it")):
         staged.ears.fault = fault

@@ -96,7 +96,8 @@ def test_s38_s39_s40_temperature_reaches_provider_q_alone(staged):
         ({"temperature": 0}, 0.0),
         ({"temperature": 1.3}, 1.3),
     ):
-        assert staged.http.speak(voice_id=voice, text="x", format="wav", **given).status == 200
+        reply = staged.http.speak(voice_id=voice, text="x", format="wav", **given)
+        assert (reply.status, "engine;dur=" in reply.headers["server-timing"]) == (200, True)
         assert staged.q.calls[-1]["temperature"] == used
     fields = {"text": "x", "format": "wav", "temperature": 0.7, "speed": 3, "extra": {"a": []}}
     assert staged.http.speak(voice_id=staged.voice("plain"), **fields).status == 200

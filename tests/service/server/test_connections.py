@@ -11,6 +11,7 @@ import time
 import psutil
 import pytest
 
+from support.clients import HANDSHAKE, masked
 from support.clock import ends_within
 from support.sockets import read_until
 
@@ -128,23 +129,12 @@ def test_the_limit_of_open_files_is_never_reached(start):
     assert len(lines) < 400
 
 
-def masked(opcode: int, payload: bytes) -> bytes:
-    return bytes([0x80 | opcode, 0x80 | len(payload)]) + b"\0\0\0\0" + payload
-
-
-HANDSHAKE = (
-    "GET /ws/tts/realtime HTTP/1.1\nHost: localhost\nAuthorization: Bearer {key}\nConnection: Upgrade\n"
-    "Upgrade: websocket\nSec-WebSocket-Version: 13\nSec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\n"
-)
-
-
 @pytest.mark.slow
 def test_s160_answers_to_pings_that_nobody_reads_take_no_memory(staged, monkeypatch):
     monkeypatch.setattr("speechlab.service._server.websocket._MAX_FRAMES_S", 10**9)
     with staged.http.raw(HANDSHAKE) as connection:
-        connection.setsockopt(
-            socket.SOL_SOCKET, socket.SO_RCVBUF, 4096
-        )  # so that nothing is left to the kernel
+        # So that nothing is left to the kernel:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         assert read_until(connection, b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
         before = psutil.Process().memory_info().rss
         pings = masked(0x9, b"p" * 100) * 1_000
@@ -163,9 +153,8 @@ def test_s160_answers_to_pings_that_nobody_reads_take_no_memory(staged, monkeypa
 
 
 @pytest.mark.slow
-def test_the_time_for_a_head_ends_no_realtime_connection(stage, talk):
-    with stage(header_timeout_s=0.3) as service, talk(service.http) as client:
-        client.configure(voice_id=service.voice("gated"), format="pcm")
+def test_the_time_for_a_head_ends_no_realtime_connection(stage):
+    with stage(header_timeout_s=0.3) as service, service.talk("gated") as client:
         client.send(type="tts.speak", text="Hello.")
         assert client.event()["type"] == "tts.audio.start"
         time.sleep(1.0)
