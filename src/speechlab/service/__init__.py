@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from speechlab.service._engines.sharing import EngineUse, FairTurns, Places
     from speechlab.service._engines.threads import Threads
     from speechlab.service._engines.voices import voice_uuid
-    from speechlab.service._faults import Fault
+    from speechlab.service._faults import ClientGone, Fault
     from speechlab.service._held_bytes import Pace, Shares
     from speechlab.service._keys import make_key
     from speechlab.service._logs import OnceAMinuteFilter
@@ -45,7 +45,7 @@ _NAMES = {
     "_engines.sharing": "EngineUse FairTurns Places",
     "_engines.threads": "Threads",
     "_engines.voices": "voice_uuid",
-    "_faults": "Fault",
+    "_faults": "ClientGone Fault",
     "_held_bytes": "Pace Shares",
     "_keys": "make_key",
     "_logs": "OnceAMinuteFilter",

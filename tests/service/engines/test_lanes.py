@@ -120,6 +120,21 @@ async def test_a_cancelled_request_frees_place_and_then_engine(whole):
     await until(closed.is_set)
 
 
+@in_loop
+async def test_cancelled_while_waiting_for_a_turn():
+    lane, gate = make(is_heavy=True), threading.Event()
+    first = asyncio.create_task(use(lane, lambda: gate.wait(10)))
+    await asyncio.sleep(0.05)
+    second = asyncio.create_task(use(lane, lambda: None))
+    await asyncio.sleep(0.05)
+    second.cancel()
+    await asyncio.wait({second})
+    gate.set()
+    await first
+    await asyncio.wait_for(use(lane, lambda: None), 5)
+    assert lane.admitted == 0
+
+
 @pytest.mark.parametrize("whole", [False, True])
 @in_loop
 async def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):

@@ -14,7 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab.service import Database, KeyStore, Pace, ServiceConfig, Shares, create_app, run_service
+from speechlab.service import (
+    ClientGone,
+    Database,
+    KeyStore,
+    Pace,
+    ServiceConfig,
+    Shares,
+    create_app,
+    run_service,
+)
 from support.clients import KEY, Http
 from support.clock import eventually
 from support.sockets import read_all
@@ -64,6 +73,8 @@ def test_what_is_held_comes_back_from_memory_and_from_disk(budget, pieces):
     held.close()
     held.close()
     assert budget.held == 0
+    with pytest.raises(ClientGone):
+        held.write(b"x")
 
 
 def test_a_disk_that_is_full_is_503(stage, tmp_path, error_body):

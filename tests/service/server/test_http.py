@@ -93,7 +93,8 @@ def test_bodies_and_the_requests_before_do_not_count_as_head(staged):
         for _ in range(3):
             connection.sendall(head)
             assert read_until(connection, b'"ok"}').startswith(b"HTTP/1.1 200 ")
-    assert staged.speak(text="One two three. " * 300, x="y" * 100_000).status == 200
+    reply = staged.speak(text="One two three. " * 300, x="y" * 100_000)
+    assert (reply.status, reply.headers.get("connection")) == (200, None)  # and it is kept
 
 
 def test_a_connection_that_says_nothing_is_closed_but_not_at_once(hasty):
