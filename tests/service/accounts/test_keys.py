@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from speechlab.audio import encode
 from speechlab.cli import app
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.service import Database, KeyStore, Ledger, ServiceConfig, UsageRow, run_service, voice_uuid
 from support.clients import Http
 from support.clock import ends_within, eventually
 from support.sockets import read_all
+from support.staged import used
 
 DAY_S = 86_400
 
@@ -33,15 +35,13 @@ def database(tmp_path):
 
 @pytest.fixture
 def wav() -> bytes:
-    from speechlab.audio import encode
-
     return encode(np.zeros(16_000, dtype=np.float32), "wav", 16_000)
 
 
-def waited(ledger: Ledger, count: int):
-    assert eventually(lambda: len(ledger.list_rows()) >= count), ledger.list_rows()
+def waited(folder, count: int) -> list[UsageRow]:
+    assert eventually(lambda: len(used(folder)) >= count), used(folder)
     time.sleep(0.1)  # for one row too many
-    rows = ledger.list_rows()
+    rows = used(folder)
     assert len(rows) == count, rows
     return rows
 
@@ -180,15 +180,15 @@ def test_keys_that_cannot_be_read_let_nobody_in(stage, error_body, tmp_path):
 
 @pytest.mark.slow
 def test_s17_one_row_for_each_operation_that_reached_an_engine(stage, wav, tmp_path):
-    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
-        ledger, http = Ledger(database), service.http
+    with stage(data_dir=tmp_path) as service:
+        http = service.http
         spoken = service.speak(text="𠮷野家", format="wav")
         streamed = service.speak(stream=True)
         assert service.speak("broken").status == 500
         http.recognize(wav)
         service.translate("Hello.")
         service.translate("Hello.", stream="true")
-        rows = waited(ledger, 6)
+        rows = waited(tmp_path, 6)
     figures = [
         (row.operation, row.provider, row.model, row.status, row.characters, row.input_bytes) for row in rows
     ]
@@ -221,20 +221,18 @@ def test_usage_stays_with_its_key_when_the_settings_change(stage, tmp_path):
     used(ANNA, BERT)
     used(BERT)
     used(CLARA, ANNA, BERT)
-    with contextlib.closing(Database(tmp_path)) as database:
-        rows = waited(Ledger(database), 3)
+    rows = waited(tmp_path, 3)
     assert len({row.key_id for row in rows}) == 1
 
 
 def test_s17_broken_and_abandoned_streams_are_metered_too(stage, tmp_path):
-    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
-        ledger = Ledger(database)
+    with stage(data_dir=tmp_path) as service:
         with service.asking("breaks-later", stream=True) as connection:
             read_all(connection)
-        waited(ledger, 1)
+        waited(tmp_path, 1)
         with service.asking("endless", stream=True) as connection:
             connection.recv(4096)
-        rows = waited(ledger, 2)
+        rows = waited(tmp_path, 2)
     assert [row.status for row in rows] == ["partial_backend_error", "cancelled"]
     assert rows[0].audio_bytes > 0
     assert rows[1].audio_s >= 0.5
@@ -251,8 +249,7 @@ def test_s17_a_text_that_the_engine_finds_wrong_is_rejected(stage, error_body, t
                 told = client.event()
                 assert (told["type"], told["code"], told["id"]) == ("tts.error", "invalid_message", "7")
                 assert "does not read" in told["message"]
-    with contextlib.closing(Database(tmp_path)) as database:
-        assert Ledger(database).list_rows() == []
+    assert used(tmp_path) == []
 
 
 @pytest.mark.slow
@@ -270,29 +267,29 @@ def test_s17_rejected_requests_leave_no_row(stage, wav, tmp_path):
         assert http.recognize(b"fLaC" + bytes(100)).status == 400
         assert http.translate(text="", source_lang="en", target_lang="ja").status == 400
         assert http.request("POST", "/tts", b"{}", key="sl:unknown-key-1").status == 401
-        assert [row.status for row in waited(Ledger(database), 1)] == ["completed"]
+        assert [row.status for row in waited(tmp_path, 1)] == ["completed"]
 
 
 def test_what_clients_leave_is_no_failure(database):
     for status in ("completed", "cancelled", "cancelled", "backend_error", "partial_backend_error"):
         row = UsageRow(1.0, "k", "tts", "http", "q", "q", 1, 1, 1, 1.0, 0, 0, status)
         Ledger(database).queue_row(row)
-    waited(Ledger(database), 5)
+    waited(database.folder, 5)
     (total,) = Ledger(database).sum_usage(())
     assert (total.operations, total.failed, total.cancelled) == (5, 2, 2)
 
 
 def test_a_locked_ledger_holds_nobody_up_and_loses_nothing(stage, tmp_path):
-    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
+    with stage(data_dir=tmp_path) as service:
         blocker = sqlite3.connect(tmp_path / "service.sqlite", isolation_level=None)
         blocker.execute("BEGIN IMMEDIATE")
         with ends_within(5):
             for _ in range(3):
                 assert service.translate().status == 200
-        assert Ledger(database).list_rows() == []
+        assert used(tmp_path) == []
         blocker.execute("COMMIT")
         blocker.close()
-        waited(Ledger(database), 3)
+        waited(tmp_path, 3)
 
 
 def test_without_a_folder_nothing_is_kept(stage, tmp_path, monkeypatch):
