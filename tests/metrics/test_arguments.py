@@ -120,10 +120,7 @@ FUNCTIONS = {
         metrics.score_translations,
         {**TRANSLATED_COLUMNS, "language": "target_lang", "by": (), "tokenize": "auto", **BLOCKS},
     ),
-    "TranslationScore.confidence_interval": (
-        TRANSLATION.confidence_interval,
-        {"metric": "chrf", **BLOCKS},
-    ),
+    "TranslationScore.confidence_interval": (TRANSLATION.confidence_interval, {"metric": "chrf", **BLOCKS}),
     "TranslationScore.frame": (TRANSLATION.frame, DRAWS),
     "speech_measures": (
         metrics.speech_measures,

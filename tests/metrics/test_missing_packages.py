@@ -37,18 +37,14 @@ def test_without_openjtalk_japanese_rows_have_no_readings(monkeypatch):
         assert found[["own_errors", "homophone_errors"]].to_numpy().tolist() == [[1, 0]]
 
 
-@pytest.mark.parametrize("language", ["en", "ja", "zh", "th"])
-def test_lone_surrogates_are_scored(language):
-    frame = pd.DataFrame(
-        {"text": ["今日\ud83d a", "\udc00"], "hypothesis": ["昨日\ud83d a", ""]}, dtype=object
-    )
-    if language == "zh":
-        pytest.importorskip("opencc")
-    scored = score(frame, language=language)
-    assert scored["errors"].notna().all()
-    assert normalizer(language)("\ud83d") is not None
-    assert score(["\ud800 a", "b"], ["\ud800 a", "c"], language=language)["errors"].tolist() == [0, 1]
-    assert error_rate("\ud83d", "x", unit="char", language=language).alignments[0].html
+def test_lone_surrogates_are_scored():
+    pytest.importorskip("opencc")
+    said, heard = ["今日\ud83d a", "\udc00", "b"], ["昨日\ud83d a", "", "c"]
+    for language in ("en", "ja", "zh", "th"):
+        assert score(said, heard, language=language)["errors"].notna().all()
+        assert score(["\ud800 a"], ["\ud800 a"], language=language)["errors"].tolist() == [0]
+        assert normalizer(language)("\ud83d") is not None
+        assert error_rate("\ud83d", "x", unit="char", language=language).alignments[0].html
 
 
 def test_very_long_texts():

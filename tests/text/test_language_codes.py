@@ -1,10 +1,12 @@
-"""Languages by code and by name, and which are written without spaces."""
+"""Languages by code, by name and by script, and which are written without spaces."""
 
 import pytest
 
+from speechlab import datasets
 from speechlab.errors import InvalidRequestError
 from speechlab.text import (
     get_language_name,
+    guess_language,
     language_code,
     list_language_codes,
     parse_primary_language,
@@ -43,3 +45,20 @@ def test_a_language_that_is_much_spoken_has_an_english_name():
 def test_languages_without_spaces_between_words():
     without = {"bo", "ja", "km", "lo", "my", "th", "yue", "zh", "zh-CN", "Japanese"}
     assert {one for one in without | {"en", "ko", "de-AT", "", "?"} if writes_without_spaces(one)} == without
+
+
+def test_a_language_is_guessed_and_no_other_taken_for_english():
+    for language in ("en", "ja"):
+        assert guess_language(datasets.prompts(language)["text"]) == language
+    for text, language in (
+        ("the cat sat, and you saw it", "en"),
+        ("It’s not what they don’t have", "en"),
+        ("你好，世界", "zh"),
+        ("会議は三時です", "ja"),
+        ("Die Katze ist in dem Haus, und was will er?", None),
+        ("Le chat est sur la table et il est content", None),
+        ("De kat is in het huis, of op de mat", None),
+        ("12 34", None),
+        ("", None),
+    ):
+        assert guess_language([text]) == language, text

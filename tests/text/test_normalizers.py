@@ -30,18 +30,13 @@ def read_pairs(relation):
     return [(name, one, other) for name, kind, one, other in pairs if kind == relation]
 
 
-def test_each_text_has_its_normal_form():
+def test_each_text_has_its_normal_form_and_others_stay_apart():
     pytest.importorskip("opencc")
     for name, written, expected in read_pairs("is"):
         assert normalizer(name)(written) == expected, (name, written)
-
-
-def test_equal_readings_are_alike_and_others_stay_apart():
-    pytest.importorskip("opencc")
-    for name, one, other in read_pairs("alike"):
-        assert normalizer(name)(one) == normalizer(name)(other), (name, one)
-    for name, one, other in read_pairs("apart"):
-        assert normalizer(name)(one) != normalizer(name)(other), (name, one)
+    for relation in ("alike", "apart"):
+        for name, one, other in read_pairs(relation):
+            assert (normalizer(name)(one) == normalizer(name)(other)) == (relation == "alike"), (name, one)
 
 
 @pytest.mark.slow
@@ -73,16 +68,9 @@ def test_english_agrees_with_whisper(text):
     assert normalizer("en")(text) == expected
 
 
-def test_sums_in_different_currencies_stay_different():
-    """A sum in another currency, or in none, is another text."""
-    sums = [f"{sign}100" for sign in ("$", "€", "£", "¥", "₩", "₽", "₿", "")]
-    for name in ("basic", "en", "ja", "zh"):
-        assert len({normalizer(name)(text) for text in sums}) == len(sums), name
-
-
 @pytest.mark.slow
 @given(text=ANY_TEXT, name=st.sampled_from(NORMALIZERS))
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_any_text_is_accepted(name, text):
     rules = normalizer(name)
     once = rules(text)
@@ -100,20 +88,13 @@ def test_any_text_is_accepted(name, text):
 
 
 @given(text=ANY_TEXT, name=st.sampled_from(["ja", "zh", "basic"]))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_normalizing_twice_changes_only_numbers(name, text):
     # Two numerals can become one number once the characters between them are removed. Nothing else may change.
     plain = "".join(c for c in text if not c.isnumeric())
     rules = normalizer(name)
     once = rules(plain)
     assert rules(once) == once or any(f in plain for f in "ーえあうん-~〜～℃%¥°")
-
-
-def test_spans_of_a_number():
-    text = "It costs fifty five dollars"
-    normalized, spans = normalizer("en").spans(text)
-    start = normalized.index("55")
-    assert text[slice(*spans[start])] == "fifty five dollars"
 
 
 @given(st.text("がぎぐげござじずぜぞだばびぶべぼぱぴぷぺぽガヴ", min_size=1, max_size=10))
@@ -128,10 +109,13 @@ def test_all_spellings_of_a_number_agree(number):
         assert rules(f"{number}") == rules(f"{number:,}") == rules(rules(f"{number}")), name
 
 
-def test_different_numbers_stay_different():
-    rules = normalizer("ja")
-    seen = {rules(str(number)) for number in range(10_101)}
-    assert len(seen) == 10_101
+def test_different_numbers_and_sums_stay_different():
+    assert len({normalizer("ja")(str(number)) for number in range(10_101)}) == 10_101
+    sums = [
+        f"{sign}100" for sign in ("$", "€", "£", "¥", "₩", "₽", "₿", "")
+    ]  # in another currency, or in none
+    for name in ("basic", "en", "ja", "zh"):
+        assert len({normalizer(name)(text) for text in sums}) == len(sums), name
 
 
 PINNED = {
@@ -155,11 +139,14 @@ def test_signatures_are_pinned():
 def test_normalizers_are_found_by_tag_name_and_id():
     named = {"ja-JP": "ja-v7", "en_GB": "en-v4", "Japanese": "ja-v7", "EN-V4": "en-v4", "fr": "basic-v5"}
     assert {name: normalizer(name).id for name in named} == named
-    assert normalizer("de").id == "basic-v5"
     assert normalizer("yue") is normalizer("zh")
-    for name in NORMALIZERS:
-        rules = normalizer(name)
+    for rules in map(normalizer, NORMALIZERS):
         assert pickle.loads(pickle.dumps(rules)) is rules
+    mine = Normalizer("mine", 1, (Step("upper", str.upper, "upper"),))
+    assert pickle.loads(pickle.dumps(mine)) == mine
+    assert mine("a") == "A"
+    assert "Normalizer ja-v7: invisible" in repr(normalizer("ja"))
+    assert repr(Normalizer("x", 2)) == "<Normalizer x-v2: no steps>"
 
 
 def test_unknown_names_and_other_values_are_refused():
@@ -170,17 +157,6 @@ def test_unknown_names_and_other_values_are_refused():
     for value in (None, 3, float("nan"), b"x"):
         with pytest.raises(InvalidRequestError, match="it must be a text"):
             normalizer("ja")(value)
-
-
-def test_a_custom_normalizer_can_be_pickled():
-    mine = Normalizer("mine", 1, (Step("upper", str.upper, "upper"),))
-    assert pickle.loads(pickle.dumps(mine)) == mine
-    assert mine("a") == "A"
-
-
-def test_repr_is_short():
-    assert "Normalizer ja-v7: invisible" in repr(normalizer("ja"))
-    assert repr(Normalizer("x", 2)) == "<Normalizer x-v2: no steps>"
 
 
 def test_any_white_space_separates_words():

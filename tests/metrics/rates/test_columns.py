@@ -12,7 +12,7 @@ COUNTED = ("homophone", "tone", "recognition")
 BASES = {"en": "word", "ja": "char", "zh": "char"}
 
 
-def mixed(language, rows=200, seed=7):
+def mixed(language, rows=100, seed=7):
     """Pairs of the files, joined, exchanged and with parts left out."""
     chance = random.Random(f"{language} {seed}")
     pairs = [

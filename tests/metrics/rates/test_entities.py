@@ -85,13 +85,11 @@ def test_counts_follow_the_alignment(said, heard, data):
 
 
 def test_other_forms_are_refused_with_the_row():
-    for cell in ["Anna", 3, [["Anna", "name"]], [{"text": "Anna"}], [named("", "name")], [named("a", "all")]]:
-        with pytest.raises(InvalidRequestError, match="row 1"):
-            entity_scores(["a", "b"], ["a", "b"], entities=[None, cell], language="en")
-
-
-def test_arguments_that_do_not_fit_are_refused():
-    with pytest.raises(InvalidRequestError, match="each of 2 rows"):
-        entity_scores(["a", "b"], ["a", "b"], entities=[None], language="en")
-    with pytest.raises(InvalidRequestError, match="entities"):
-        entity_scores(["a"], ["a"], language="en")
+    wrong = ["Anna", 3, [["Anna", "name"]], [{"text": "Anna"}], [named("", "name")], [named("a", "all")]]
+    for entities, problem in (
+        *(([None, cell], "row 1") for cell in wrong),
+        ([None], "each of 2 rows"),
+        (None, "entities"),
+    ):
+        with pytest.raises(InvalidRequestError, match=problem):
+            entity_scores(["a", "b"], ["a", "b"], entities=entities, language="en")

@@ -110,12 +110,16 @@ def test_code_for_jiwer_takes_our_results_and_gives_its_own():
     assert "D" in jiwer.visualize_alignment(output)
     again = from_jiwer(output)
     assert (again.unit, again.errors, again.alignments[0].text) == ("char", 1, ours.alignments[0].text)
-    syllables = error_rate(["a b"], ["a c"]).to_jiwer()
-    assert jiwer.collect_error_counts(syllables)[0] == {("b", "c"): 1}
-    with pytest.raises(InvalidRequestError, match="a result of jiwer"):
-        from_jiwer("good morning")
-    with pytest.raises(InvalidRequestError, match=r"pair 1 of the output has .* inside a word"):
-        from_jiwer(jiwer.process_words(["a", "no\u00a0break"], ["a", "b"]))
+    assert jiwer.collect_error_counts(error_rate(["a b"], ["a c"]).to_jiwer())[0] == {("b", "c"): 1}
+    for output, problem in (
+        ("good morning", "a result of jiwer"),
+        (
+            jiwer.process_words(["a", "no\u00a0break"], ["a", "b"]),
+            r"pair 1 of the output has .* inside a word",
+        ),
+    ):
+        with pytest.raises(InvalidRequestError, match=problem):
+            from_jiwer(output)
 
 
 def test_results_do_not_depend_on_the_order_of_requests():
@@ -210,12 +214,13 @@ def test_errors_name_the_value_and_the_remedy():
 
 def test_intervals_are_deterministic_and_do_not_depend_on_order():
     random_ = random.Random(3)
-    pairs = [(" ".join("a" * 1 for _ in range(random_.randrange(1, 9))), "a b") for _ in range(50)]
+    pairs = [("a " * random_.randrange(1, 9), "a b") for _ in range(50)]
     one = error_rate(*zip(*pairs, strict=True)).confidence_interval(draws=500, seed=1)
     random_.shuffle(pairs)
-    assert error_rate(*zip(*pairs, strict=True)).confidence_interval(draws=500, seed=1) == one
+    again = error_rate(*zip(*pairs, strict=True))
+    assert again.confidence_interval(draws=500, seed=1) == one
+    assert again.confidence_interval(draws=500, seed=2) != one
     assert one.low < one.high
-    assert error_rate(*zip(*pairs, strict=True)).confidence_interval(draws=500, seed=2) != one
 
 
 def test_the_bootstrap_agrees_with_drawn_indices():
@@ -242,18 +247,6 @@ def simulate_coverage(draw, *, corpora, utterances, groups=None):
 
 
 @pytest.mark.slow
-def test_block_intervals_cover_the_truth_where_speakers_differ():
-    speakers = np.repeat(np.arange(60), 5)
-
-    def draw(random_, utterances):
-        rates = random_.beta(1, 9, 60)[speakers]
-        return random_.binomial(10, rates), np.full(utterances, 10)
-
-    assert simulate_coverage(draw, corpora=40, utterances=300) < 0.85
-    assert 0.89 <= simulate_coverage(draw, corpora=100, utterances=300, groups=speakers) <= 0.99
-
-
-@pytest.mark.slow
 def test_block_intervals_cover_the_truth_of_unequal_speakers():
     sizes = [60, 30, 15, 8, 8, 4, 4, 2, 2, 1, 1, 1]
     speakers = np.repeat(np.arange(12), sizes)
@@ -263,6 +256,7 @@ def test_block_intervals_cover_the_truth_of_unequal_speakers():
         effects = 0.1 * np.exp(random_.normal(-(0.5**2) / 2, 0.5, 12))
         return random_.binomial(lengths, effects.clip(0, 0.9)[speakers]), lengths
 
+    assert simulate_coverage(draw, corpora=40, utterances=sum(sizes)) < 0.85
     assert simulate_coverage(draw, corpora=120, utterances=sum(sizes), groups=speakers) >= 0.92
 
 
@@ -289,10 +283,7 @@ def test_intervals_reach_what_the_sample_may_lack(n, share):
     assert simulate_coverage(draw, corpora=150, utterances=n) >= 0.95
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=12),
-    st.integers(1, 6),
-)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=12), st.integers(1, 6))
 def test_an_interval_holds_its_rate_and_ends_above_zero(counts, blocks):
     result = rate_of(*zip(*counts, strict=True))
     low, high = result.confidence_interval(draws=200, groups=[at % blocks for at in range(len(counts))])

@@ -73,13 +73,12 @@ def test_a_voice_that_swallows_endings():
     found = attribute(table(swallowed), engine="engine", language="en")
     assert parts(found) == dict.fromkeys(["a1", "a2", "a3", "b1"], (0, 0, 0)) | {"b2": (0, 0, 10)}
     worst = found.voices.iloc[-1]
-    assert (worst["voice"], worst["endings_lost"], worst["utterances_with_own"]) == ("b2", 10, 10)
+    assert worst[["voice", "endings_lost", "utterances_with_own"]].tolist() == ["b2", 10, 10]
     assert worst["worst_share"] == pytest.approx(0.1)
     assert worst["own_rate"] == worst["error_rate"] > 0
     assert found.findings == ["b2 loses the end of 10 of 10 utterances, and other voices do not."]
     variance = found.variance.iloc[0]
-    assert variance["share_voice"] > 0.9
-    assert pd.isna(variance["sd_take"])
+    assert (variance["share_voice"] > 0.9, pd.isna(variance["sd_take"])) == (True, True)
 
 
 def test_a_recognizer_that_drops_a_word_whatever_the_voice():
@@ -112,25 +111,6 @@ def test_errors_of_two_of_three_engines_are_shared():
     clear = pd.DataFrame({"voice": "c1", "engine": "C", "text": SAID, "hypothesis": SAID})
     found = attribute(pd.concat([rows, clear]), engine="engine", language="en")
     assert parts(found) == dict.fromkeys(["a1", "a2", "b1", "b2"], (2, 0, 0)) | {"c1": (0, 0, 0)}
-
-
-def test_random_errors_change_the_attribution_little():
-    """One word in 25 is misheard at random; systematic errors are still found at almost every place."""
-    random_ = np.random.default_rng(0)
-
-    def chance(voice, text):
-        return " ".join("mumble" if random_.random() < 0.04 else word for word in text.split())
-
-    found = attribute(table(mispronounced, dropped, swallowed, chance), engine="engine", language="en")
-    counts = found.voices.set_index("voice")
-    for voice in ENGINES:
-        row = counts.loc[voice]
-        assert row["shared_errors"] <= 5, voice
-        assert row["engine_errors"] in ({1, 2, 3} if voice.startswith("a") else {0, 1, 2}), voice
-        assert 8 <= row["own_errors"] <= 20 if voice == "b2" else row["own_errors"] <= 9, voice
-    assert counts["endings_lost"].idxmax() == "b2"
-    assert counts.loc["b2", "endings_lost"] >= 8
-    assert counts["endings_lost"].drop("b2").max() <= 2
 
 
 def heard_as(said, heard, clean=(), **how):
@@ -276,17 +256,15 @@ def test_an_ending_with_another_spelling_is_not_lost():
 
 def test_utterances_of_two_languages_may_have_the_same_name():
     said = {"en": ("she really wants", "she wants"), "de": ("er will nach hause", "er will nach haus")}
-    rows = [
-        {"voice": voice, "id": 1, "language": language, "text": text, "hypothesis": heard}
-        for voice in "abc"
-        for language, (text, heard) in said.items()
-    ]
+    rows = pd.DataFrame(
+        [(voice, 1, language, *said[language]) for voice in "abc" for language in said],
+        columns=["voice", "id", "language", "text", "hypothesis"],
+    )
     # With these words alone, three of three voices may err at one of them by chance.
-    assert attribute(score(pd.DataFrame(rows)), utterance="id").findings == []
+    assert attribute(score(rows), utterance="id").findings == []
     clean = "alpha beta gamma delta kappa lambda sigma"
-    rows += [row | {"id": number, "text": clean, "hypothesis": clean} for row in rows for number in (2, 3)]
-    found = attribute(score(pd.DataFrame(rows)), utterance="id").findings
-    assert found == [
+    more = [rows.assign(id=number, text=clean, hypothesis=clean) for number in (2, 3)]
+    assert attribute(score(pd.concat([rows, *more])), utterance="id").findings == [
         "Whatever the voice, 'really' of '1' becomes nothing: 3 of 3 voices.",
         "Whatever the voice, 'hause' of '1' becomes 'haus': 3 of 3 voices.",
     ]

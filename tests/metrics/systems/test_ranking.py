@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import assign_letters, compute_sign_flip_p, compute_utterances_needed, holm, score
+from speechlab.metrics import assign_letters, compute_sign_flip_p, compute_utterances_needed, holm
 from speechlab.metrics import rank as rank_by
 
 
@@ -109,20 +109,6 @@ def test_the_needed_number_of_utterances_shows_the_difference(rate, worse):
         count = compute_utterances_needed(other - one, alpha, 0.8)
         drawn = (random.choice(other - one, count) for _ in range(300))
         assert 0.7 <= np.mean([compute_sign_flip_p(sample) < alpha for sample in drawn]) <= 0.93
-
-
-@pytest.mark.slow
-def test_equal_systems_seldom_get_groups_of_their_own():
-    """Four equal systems on 15 utterances of different difficulty: a second group at the 5% level is chance."""
-    random = np.random.default_rng(2)
-    tables = []
-    for number in range(16):
-        hard = random.gamma(0.5, 2.0, 15)
-        errors = {name: random.poisson(hard).clip(max=10) for name in "abcd"}
-        tables.append(table(errors).assign(corpus=number))
-    scored = score(pd.concat(tables, ignore_index=True), language="en", normalize=None)
-    found = [rank_by(part, draws=10) for _, part in scored.groupby("corpus")]
-    assert sum(one.systems["group"].nunique() > 1 for one in found) <= 2
 
 
 @given(st.sets(st.sampled_from(list(combinations("ABCDE", 2)))))

@@ -36,13 +36,10 @@ def make_talks(chance, speakers, count):
             for _ in range(chance.randrange(1, 5)):
                 end = round(at + chance.randrange(1, 61) / 10, 6)
                 text = " ".join(chance.choices(WORDS, k=chance.randrange(6)))
-                talk.append({"start": at, "end": end, "text": text, "speaker": speaker})
+                talk.append((at, end, text, speaker))
                 at = round(end + chance.randrange(41) / 10, 6)
-        rows += [{"file": f"talk {number}", **row} for row in talk or [SILENCE]]
-    return rows
-
-
-SILENCE = {"start": 0.0, "end": 1.0, "text": "", "speaker": "ann"}
+        rows += [(f"talk {number}", *row) for row in talk or [(0.0, 1.0, "", "ann")]]
+    return [dict(zip(("file", "start", "end", "text", "speaker"), row, strict=True)) for row in rows]
 
 
 def to_seglst(rows):
