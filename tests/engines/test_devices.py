@@ -6,6 +6,7 @@ import sys
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from speechlab.engines import _devices, create
@@ -62,11 +63,11 @@ def test_a_device_is_chosen_or_refused_by_name(machine):
             choose_device(wanted, lambda problem=problem: problem)
 
 
-@pytest.mark.parametrize("engine", ["whisper", "kokoro", "gemma"])
-def test_an_engine_refuses_a_device_before_it_loads(engine, machine):
+def test_an_engine_refuses_a_device_before_it_loads(machine):
     machine(())
-    with pytest.raises(ConfigurationError, match="no NVIDIA GPU"):
-        create(engine, device="cuda").find_model()
+    for engine in ("whisper", "kokoro", "gemma"):
+        with pytest.raises(ConfigurationError, match="no NVIDIA GPU"):
+            create(engine, device="cuda").find_model()
 
 
 def test_what_is_missing_is_one_sentence(machine):
@@ -85,31 +86,26 @@ def test_what_is_missing_is_one_sentence(machine):
     assert describe_gpus() == "T4; the engines use it"
 
 
-@pytest.mark.parametrize(
-    ("device", "given", "numbers"),
-    [
-        (Device(), None, "int8"),
-        (Device("cuda", 1), None, "float16"),
-        (Device("cuda"), "int8_float16", "int8_float16"),
-    ],
-)
-def test_the_type_of_numbers_follows_the_device(device, given, numbers, machine, monkeypatch, tmp_path):
+def test_the_type_of_numbers_follows_the_device(machine, monkeypatch, tmp_path):
     machine()
-    made = {}
 
     class WhisperModel:
         def __init__(self, folder, **options):
-            made.update(options, folder=folder)
+            self.made = options | {"folder": folder}
 
     monkeypatch.setitem(sys.modules, "faster_whisper", SimpleNamespace(WhisperModel=WhisperModel))
-    load_whisper_model(tmp_path, 2, given, device)
-    assert made == {
-        "folder": str(tmp_path),
-        "device": device.kind,
-        "device_index": device.index,
-        "compute_type": numbers,
-        "cpu_threads": 2,
-    }
+    for device, given, numbers in (
+        (Device(), None, "int8"),
+        (Device("cuda", 1), None, "float16"),
+        (Device("cuda"), "int8_float16", "int8_float16"),
+    ):
+        assert load_whisper_model(tmp_path, 2, given, device).made == {
+            "folder": str(tmp_path),
+            "device": device.kind,
+            "device_index": device.index,
+            "compute_type": numbers,
+            "cpu_threads": 2,
+        }
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the names of the libraries are those of Linux")
@@ -123,34 +119,30 @@ def test_cublas_is_found_among_the_packages_of_pip(tmp_path, monkeypatch):
     assert not _devices._load_library(str(folder / "libcublas.so.12"))
 
 
-@pytest.mark.parametrize(
-    ("device", "given", "layers", "split"),
-    [
+def test_a_translator_has_all_its_layers_on_the_gpu(monkeypatch, tmp_path):
+    def make_parameters():
+        parts = {name: SimpleNamespace() for name in ("model", "cpuparams", "cpuparams_batch")}
+        return SimpleNamespace(**parts, split_mode="layer", main_gpu=0)
+
+    modes = SimpleNamespace(LLAMA_SPLIT_MODE_NONE="none")
+    library = SimpleNamespace(
+        CommonParams=make_parameters, Server=lambda params: params, llama_split_mode=modes
+    )
+    monkeypatch.setitem(sys.modules, "xllamacpp", library)
+    for device, given, layers, split in (
         (Device(), None, 0, "layer"),
         (Device("cuda"), None, 999, "layer"),
         (Device("cuda", 1), None, 999, "none"),
         (Device("cuda"), 12, 12, "layer"),
-    ],
-)
-def test_a_translator_has_all_its_layers_on_the_gpu(device, given, layers, split, monkeypatch, tmp_path):
-    class CommonParams:
-        def __init__(self):
-            self.model, self.cpuparams, self.cpuparams_batch = (SimpleNamespace() for _ in range(3))
-            self.split_mode, self.main_gpu = "layer", 0
-
-    library = SimpleNamespace(
-        CommonParams=CommonParams,
-        Server=lambda params: params,
-        llama_split_mode=SimpleNamespace(LLAMA_SPLIT_MODE_NONE="none"),
-    )
-    monkeypatch.setitem(sys.modules, "xllamacpp", library)
-    params = _start_server(tmp_path / "m.gguf", 2, 512, device, given)
-    assert (params.n_gpu_layers, params.split_mode, params.main_gpu) == (layers, split, device.index)
+    ):
+        params = _start_server(tmp_path / "m.gguf", 2, 512, device, given)
+        assert (params.n_gpu_layers, params.split_mode, params.main_gpu) == (layers, split, device.index)
 
 
 @pytest.mark.parametrize("taken", [True, False])
 def test_kokoro_is_made_for_the_gpu_and_checked_to_be_there(taken, monkeypatch, tmp_path):
     asked = []
+    kinds = {"input_ids": "tensor(int64)", "style": "tensor(float16)", "speed": "tensor(int32)"}
 
     class InferenceSession:
         def __init__(self, _path, _options, providers):
@@ -160,18 +152,25 @@ def test_kokoro_is_made_for_the_gpu_and_checked_to_be_there(taken, monkeypatch, 
             return ["CUDAExecutionProvider"] if taken else ["CPUExecutionProvider"]
 
         def get_inputs(self):
-            kinds = {"input_ids": "tensor(int64)", "style": "tensor(float)", "speed": "tensor(float)"}
             return [SimpleNamespace(name=name, type=kind) for name, kind in kinds.items()]
+
+        def run(self, _, inputs):
+            asked.append({name: (value.dtype.name, value.shape) for name, value in inputs.items()})
+            return [np.ones((1, 4), dtype=np.float32)]
 
     options = SimpleNamespace(add_session_config_entry=lambda *_: None)
     runtime = SimpleNamespace(SessionOptions=lambda: options, InferenceSession=InferenceSession)
     monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
     (tmp_path / "tokenizer.json").write_text('{"model": {"vocab": {"a": 1}}}')
     files = (tmp_path / "model.onnx", tmp_path / "tokenizer.json")
+    providers = [("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]
     if taken:
         model = load_shared_model(*files, 2, Device("cuda", 1))
         assert (model.vocabulary, "input_ids" in model.inputs) == ({"a": 1}, True)
+        assert model.synthesize_tokens([1, 2], np.zeros(256, dtype=np.float32)).shape == (4,)
+        inputs = {"input_ids": ("int64", (1, 4)), "style": ("float16", (1, 256)), "speed": ("int32", (1,))}
+        assert asked == [*providers, inputs]
     else:
         with pytest.raises(ModelError, match=r"did not take the GPU for model\.onnx"):
             load_shared_model(*files, 2, Device("cuda", 1))
-    assert asked == [("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]
+        assert asked == providers

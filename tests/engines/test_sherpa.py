@@ -161,43 +161,40 @@ def test_languages_are_stated_named_or_given(tmp_path):
     assert create("sherpa", model=str(folder), languages=["sw"]).languages == ("sw",)
     named = shutil.copytree(folder, tmp_path / "sherpa-onnx-nemo-parakeet-tdt-0.6b-v3-int8")
     assert "de" in create("sherpa", model=str(named)).languages
-    sense = {
-        "model_type": "sense_voice_ctc",
-        "lang_auto": "0",
-        "lang_zh": "3",
-        "lang_ko": "12",
-    } | dict.fromkeys(
-        ("vocab_size", "lfr_window_size", "lfr_window_shift", "normalize_samples", "neg_mean", "inv_stddev"),
-        "1",
+    sense = {"model_type": "sense_voice_ctc", "lang_auto": "0", "lang_zh": "3", "lang_ko": "12"}
+    needed = (
+        "vocab_size",
+        "lfr_window_size",
+        "lfr_window_shift",
+        "normalize_samples",
+        "neg_mean",
+        "inv_stddev",
     )
-    assert create(
-        "sherpa", model=str(write_stub(tmp_path / "sense", "model.onnx", "tokens.txt", metadata=sense))
-    ).languages == ("zh", "ko")
+    metadata = sense | dict.fromkeys(needed, "1")
+    folder = write_stub(tmp_path / "sense", "model.onnx", "tokens.txt", metadata=metadata)
+    assert create("sherpa", model=str(folder)).languages == ("zh", "ko")
 
 
 def test_a_model_of_the_hub_is_fetched_when_needed(tmp_path, monkeypatch):
     pytest.importorskip("huggingface_hub")
     piper = write_piper_voice(tmp_path / "piper")
-    tones = write_tone_recognizer(tmp_path / "tones")
-    files = {
-        f"de/low/{path.name}": path.read_bytes() for path in (piper, piper.with_name(f"{piper.name}.json"))
-    }
+    voice_files = (piper, piper.with_name(f"{piper.name}.json"))
+    tones = {path.name: path.read_bytes() for path in write_tone_recognizer(tmp_path / "tones").iterdir()}
     store = ModelStore(tmp_path / "store")
     with use_model_hub(monkeypatch, tmp_path / "hf") as hub:
+        files = {f"de/low/{path.name}": path.read_bytes() for path in voice_files}
         hub.add("rhasspy/voices", {**files, "de/high/other.onnx": b"x", "README.md": b"x"})
-        hub.add(
-            "o/nemo-ctc-de", {path.name: path.read_bytes() for path in tones.iterdir()} | {"a/b.wav": b"x"}
-        )
+        hub.add("o/nemo-ctc-de", tones | {"a/b.wav": b"x"})
         voice = create("sherpa-voice", model=f"rhasspy/voices:de/low/{piper.name}", store=store)
         ears = create("sherpa", model="o/nemo-ctc-de", store=store)
         assert hub.fetched == []
-        assert [each.name for each in voice.voices] == ["anna", "emil"]
-        assert ears.languages == ("de",)
+        assert ([each.name for each in voice.voices], ears.languages) == (["anna", "emil"], ("de",))
         assert set(hub.fetched) == {piper.name, f"{piper.name}.json", "model.onnx", "tokens.txt"}
+        wrong = create("sherpa-voice", model="rhasspy/voices", store=store)
         with pytest.raises(
             ModelError, match=r"name the file of a voice after a colon.*nothing was downloaded"
         ):
-            create("sherpa-voice", model="rhasspy/voices", store=store).find_model()
+            wrong.find_model()
     assert (voice.model, ears.model[:13]) == (piper.stem, "o/nemo-ctc-de")
     again = create("sherpa", model="o/nemo-ctc-de", store=store, allow_download=False)
     assert again.languages == ("de",)
@@ -215,23 +212,15 @@ def test_a_voice_of_piper_speaks_with_its_names(hum):
         list(hum.synthesize("Hallo.", "otto"))
 
 
-def test_an_engine_of_a_file_shows_its_models_languages(tmp_path, monkeypatch):
+def test_a_voice_that_reads_letters_is_an_engine_of_a_file_and_speaks(tmp_path, monkeypatch):
     pytest.importorskip("sherpa_onnx")
-    folder = write_hum_voice(tmp_path / "hum")
-    path = tmp_path / "engines.toml"
+    folder, path = write_hum_voice(tmp_path / "hum"), tmp_path / "engines.toml"
     path.write_text(f'[engines.hum]\nengine = "sherpa-voice"\nmodel = "{folder.as_posix()}"\n')
     monkeypatch.setenv("SPEECHLAB_ENGINES", str(path))
     assert (status("hum").ready, status("hum").entry.languages) == (True, ("de",))
-
-
-@pytest.mark.slow
-def test_a_voice_that_reads_letters_speaks(tmp_path):
-    pytest.importorskip("sherpa_onnx")
-    engine = create("sherpa-voice", model=str(write_hum_voice(tmp_path / "hum")))
-    assert [(voice.name, voice.languages) for voice in engine.voices] == [
-        ("speaker-0", ("de",)),
-        ("speaker-1", ("de",)),
-    ]
+    engine = create("hum")
+    voices = [(voice.name, voice.languages) for voice in engine.voices]
+    assert voices == [("speaker-0", ("de",)), ("speaker-1", ("de",))]
     first, second = engine.synthesize("Guten Morgen, liebe Leute. Die Sonne scheint.", "speaker-1")
     assert min(len(first), len(second)) > RATE
     engine.close()
