@@ -116,6 +116,18 @@ def looks(page, *schemes_and_widths):
         yield scheme, width
 
 
+def assert_readable(page, *schemes_and_widths):
+    """Assert that axe finds nothing in a widget, and that nothing of it is cut off, in these schemes and widths."""
+    for look in looks(page, *schemes_and_widths):
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), look
+        wide = page.evaluate(
+            """() => [...document.querySelectorAll(".sl-row *, .sl-tools *, .sl-controls *, .sl-panel *")].filter(
+              (node) => node.getBoundingClientRect().right > innerWidth + 0.5 && !node.closest("svg")).length"""
+        )
+        assert wide == 0, look
+        assert violations(page, "#cell") == [], look
+
+
 class Page:
     """A page that can load only what a test gave it, and that remembers every attempt at more."""
 

@@ -1,7 +1,5 @@
 """A real Chromium for tests of what people see, without a network."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """The pictures of the guide of the widgets, as a browser shows them: ``poe pictures`` takes them anew."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Other hosts than JupyterLab and Notebook 7: marimo itself, and frames with the policies of two others."""
 
-from __future__ import annotations
-
 import sys
 import time
 
@@ -138,8 +136,7 @@ def test_a_table_lives_in_the_frame_of_another_host(shown, host):
     for key in "xm3":
         page.keyboard.press(key)
     frame.wait_for_function("model.asking.size === 0")
-    assert table.marked == [1]
-    assert table.frame["rating"].fillna(0).tolist() == [0, 3, 0]
+    assert (table.marked, table.frame["rating"].fillna(0).tolist()) == ([1], [0, 3, 0])
     assert page.evaluate("leaked") == []
     recorder = Recorder()
     state = {name: getattr(recorder, name) for name in ["title", "max_s", "processing", "takes", "recording"]}

@@ -1,7 +1,5 @@
 """Who has the keys: after a click anywhere in a widget it has them, and after a click elsewhere the notebook."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 
@@ -142,6 +140,5 @@ def test_the_keys_of_a_table_work_wherever_it_was_clicked(show_table):
     page.wait_for_function("document.querySelector('.sl-on')?.dataset.row === '5'")
     page.evaluate("model.answered()")
     assert page.evaluate("leaked") == []
-    assert table.marked == [0, 1]
-    assert table.frame["rating"].tolist() == [pd.NA, 3, pd.NA, pd.NA, pd.NA, 2]
+    assert (table.marked, table.frame["rating"].tolist()) == ([0, 1], [pd.NA, 3, pd.NA, pd.NA, pd.NA, 2])
     assert page.locator(".sl-panel").get_by_label("rate").is_checked()

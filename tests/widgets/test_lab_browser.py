@@ -1,7 +1,5 @@
 """JupyterLab and Notebook 7 themselves, in a real browser: live, and after a notebook is opened again."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -84,8 +82,7 @@ def play_a_segment(notebook, output):
     segment.wait_for()
     # the clip's own figure; that of the player's plain HTML has made room for the player
     figures = output.locator("figure audio")
-    assert figures.filter(visible=True).count() == 1
-    assert figures.count() == 2
+    assert (figures.filter(visible=True).count(), figures.count()) == (1, 2)
     segment.dblclick()
     # the sound was asked for, came, and played to the end of the segment
     notebook.becomes("(player.selected, player.current_time, player.playing)", "(0, 0.5, False)")

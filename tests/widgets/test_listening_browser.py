@@ -1,7 +1,5 @@
 """The listening test in a real browser: in a notebook's cell, and as a page that needs no kernel."""
 
-from __future__ import annotations
-
 import json
 import re
 
@@ -88,8 +86,7 @@ def test_answers_land_in_python_one_listener_after_the_other(show_test, frame):
         answer(page, 0)
     page.get_by_text("the answers are in the notebook").wait_for()
     rows = test.answers
-    assert rows["listener"].tolist() == [HOSTILE] * 2
-    assert rows["order"].tolist() == [1, 2]
+    assert (rows["listener"].tolist(), rows["order"].tolist()) == ([HOSTILE] * 2, [1, 2])
     assert rows["position"].tolist() == [1, 1]
     assert (rows["time_s"] > 0.1).all()
     assert (rows["plays"] == 2).all()
@@ -342,8 +339,7 @@ def test_a_page_saves_answers_and_goes_on_after_a_reload(exported, frame, tmp_pa
     assert rows["finished"].tolist() == [False]
     page.reload()
     assert heading(page) == "Question 2 of 6"
-    assert page.locator(".sl-warning").inner_text() == ""
-    assert page.get_by_text("Listener: ann").count() == 1
+    assert (page.locator(".sl-warning").inner_text(), page.get_by_text("Listener: ann").count()) == ("", 1)
     stored = page.evaluate("Object.entries(localStorage).filter(([name]) => name.endsWith('/ann'))")
     assert len(json.loads(stored[0][1])["answers"]) == 1
     page.get_by_role("button", name="Someone else").click()
@@ -413,8 +409,7 @@ def test_a_window_that_has_slept_puts_back_what_it_has_answered(shown, exported,
     times = page.evaluate(
         "JSON.parse(Object.entries(localStorage).find(([n]) => n.endsWith('/ann'))[1]).answers.map((a) => a.time_s)"
     )
-    assert len(times) == 3
-    assert times[0] == 99
+    assert (len(times), times[0]) == (3, 99)
 
 
 @pytest.mark.parametrize("shown", ["dark"], indirect=True)

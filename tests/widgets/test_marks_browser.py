@@ -1,7 +1,5 @@
 """What people do stays: marks, ratings, notes, order and filters, in saved notebooks and in pages for others."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

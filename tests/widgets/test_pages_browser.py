@@ -1,7 +1,5 @@
 """What clips and reports show, in a real browser: it is all there, it plays, and text stays text."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The page of a report in a real browser: rows sort and play, text stays text, light and dark, narrow."""
 
-from __future__ import annotations
-
 import socket
 import threading
 
@@ -260,7 +258,6 @@ def test_translations_have_such_a_page_without_sound(shown):
     of = {"source_lang": "ja", "target_lang": "en", "progress": False}
     page = shown.show(translation(None, pd.DataFrame(texts), hypotheses="theirs", **of).to_html())
     page.locator(".sl-row ins").first.wait_for()
-    assert page.locator(".sl-row").count() == 2
-    assert page.get_by_role("button", name="Play").count() == 0
+    assert (page.locator(".sl-row").count(), page.get_by_role("button", name="Play").count()) == (2, 0)
     assert page.get_by_text("Opus").count() == 0
     assert page.evaluate("window.fired") is None

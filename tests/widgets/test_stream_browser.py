@@ -1,7 +1,5 @@
 """Speech that is heard while it is made, in a real browser: its pieces are on the clock, one behind the other."""
 
-from __future__ import annotations
-
 import base64
 import threading
 

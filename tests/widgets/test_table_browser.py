@@ -1,7 +1,5 @@
 """The table of sound in a real browser, driven by real clicks and keys, and answered by the real table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from speechlab import widgets
 from speechlab.audio import AudioClip
 from speechlab.widgets import AudioTable
-from support.browser import looks, needs_axe, press, violations
+from support.browser import assert_readable, looks, needs_axe, press
 from support.samples import tone
 
 pytestmark = pytest.mark.browser
@@ -120,9 +118,7 @@ def test_keys_choose_play_mark_rate_and_write(show_table):
     page.keyboard.type("jmx")
     page.wait_for_timeout(50)
     assert page.evaluate("leaked") == []
-    assert table.marked == [1]
-    assert table.frame.loc[1, "rating"] == 4
-    assert table.frame.loc[2, "note"] == "xy"
+    assert (table.marked, table.frame.loc[1, "rating"], table.frame.loc[2, "note"]) == ([1], 4, "xy")
     assert page.locator(".sl-search").input_value() == "jmx"
 
 
@@ -132,8 +128,7 @@ def test_table_has_roles_names_and_an_order_of_tab(show_table):
     page.keyboard.press("Tab")
     grid.focus()
     chosen = page.locator(f"[id='{grid.get_attribute('aria-activedescendant')}']")
-    assert chosen.get_attribute("aria-selected") == "true"
-    assert chosen.get_attribute("role") == "row"
+    assert (chosen.get_attribute("aria-selected"), chosen.get_attribute("role")) == ("true", "row")
     assert page.get_by_role("slider", name="Position").get_attribute("aria-valuetext").endswith("seconds")
     unnamed = page.evaluate(
         """() => [...document.querySelectorAll("button, input, select")].filter((node) =>
@@ -149,8 +144,7 @@ def test_table_has_roles_names_and_an_order_of_tab(show_table):
         names.append(page.evaluate(named))
     # names of columns to sort by, then what is in the row: two buttons, five ratings, the note; then what follows
     first = names.index("Play row 2")
-    assert names[:3] == ["Sort by Mark", "Sort by Rating", "BUTTON"]
-    assert names[first + 1] == "Mark row 2"
+    assert (names[:3], names[first + 1]) == (["Sort by Mark", "Sort by Rating", "BUTTON"], "Mark row 2")
     assert names[first + 7 : first + 9] == ["Note on row 2", "SUMMARY"]
 
 
@@ -272,8 +266,7 @@ def test_axe_finds_nothing_serious(show_table):
     for name in ("Filter", "Columns"):
         page.get_by_role("button", name=name).click()
     page.get_by_text("Keys").click()
-    for look in looks(page, ("light", 1300), ("dark", 780), ("dark", 380)):
-        assert violations(page, "#cell") == [], look
+    assert_readable(page, ("light", 1300), ("dark", 780), ("dark", 380))
 
 
 def test_narrow_cells_and_high_contrast_show_all(show_table):
