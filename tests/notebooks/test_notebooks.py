@@ -1,7 +1,5 @@
 """The notebooks as they are kept, and in replay from their records, without a network: always the same."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

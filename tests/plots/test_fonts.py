@@ -1,7 +1,5 @@
 """Fonts for Japanese and Chinese: those of the system, that of the extra, and advice where there is neither."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from io import BytesIO
@@ -19,7 +17,7 @@ SAID = segments.frame([(0, 1, "今日は、ＯＫ！")])
 @pytest.fixture(autouse=True)
 def system(monkeypatch):
     """The font files of the system: none, and matplotlib listed none in its first run."""
-    system: list[str] = []
+    system = []
     listed = [font for font in fontManager.ttflist if "CJK" not in font.name]
     monkeypatch.setattr(fontManager, "ttflist", listed)
     monkeypatch.setattr(font_manager, "findSystemFonts", lambda: system)

@@ -1,7 +1,5 @@
 """The figure of segments: what is drawn where, without pyplot, with any script, and what is refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
@@ -69,8 +67,7 @@ def test_texts_are_texts_and_stay_in_their_bars():
 
 def test_a_stretch_is_cut_out():
     figure = plots.timeline(SAID, tone(), start=1.0, end=4.0, spectrogram=False)
-    assert len(figure.axes) == 2
-    assert figure.axes[1].get_xlim() == (1.0, 4.0)
+    assert (len(figure.axes), figure.axes[1].get_xlim()) == (2, (1.0, 4.0))
     assert [bar[:2] for bar in bars(figure.axes[1])] == [(1.0, 2.0), (3.0, 4.0)]
     assert len(plots.timeline({}, tone()).axes) == 2
     assert len(plots.timeline({"none": segments.frame([])}, tone(0.001)).axes) == 3

@@ -1,7 +1,5 @@
 """Arguments of the wrong kind are refused by name."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -131,8 +131,7 @@ def test_what_merged_segments_say():
     ).assign(mine=1)
     merged = segments.merge(table, gap=1.0)
     assert list(merged) == ["file", "start", "end", "text", "speaker", "confidence", "source"]
-    assert merged["text"].tolist() == ["one two", "三時に"]
-    assert merged["speaker"].tolist() == ["a", "b"]
+    assert (merged["text"].tolist(), merged["speaker"].tolist()) == (["one two", "三時に"], ["a", "b"])
     assert merged["source"].tolist() == ["", "x"]
     assert merged["confidence"][0] == pytest.approx((0.8 + 2 * 0.2) / 3)
     assert math.isnan(merged["confidence"][1])
@@ -203,8 +202,7 @@ def test_resegment():
     reference = segments.frame([(2.0, 3.0), (0.0, 1.0), (20.0, 21.0)], file="a")
     made = segments.resegment(words, reference)
     assert made["text"].tolist() == ["how are you", "Good morning", ""]
-    assert made["parts"].tolist() == [3, 2, 0]
-    assert made["moved_s"].round(6).tolist() == [0.2, 0.0, 0.0]
+    assert (made["parts"].tolist(), made["moved_s"].round(6).tolist()) == ([3, 2, 0], [0.2, 0.0, 0.0])
     assert made["start"].tolist() == [2.0, 0.0, 20.0]
     assert segments.resegment(words.iloc[:0], reference)["text"].tolist() == ["", "", ""]
     with pytest.raises(SegmentError, match="the reference has no segment of 1 recordings: 'a'"):
@@ -303,8 +301,7 @@ def test_what_is_a_caption_already_is_unchanged():
 def test_captions_that_are_read_too_fast_stay_into_the_silence():
     rows = [(0.0, 1.0, "x" * 20), (1.5, 2.0, "x" * 20), (9.0, 9.5, "x" * 20), (10.0, 12.0, "x")]
     made = segments.captions(segments.frame(rows), pace=10)
-    assert made["end"].tolist() == [1.5, 3.5, 10.0, 12.0]
-    assert made["start"].tolist() == [0.0, 1.5, 9.0, 10.0]
+    assert (made["end"].tolist(), made["start"].tolist()) == ([1.5, 3.5, 10.0, 12.0], [0.0, 1.5, 9.0, 10.0])
 
 
 def test_captions_lose_no_character():
@@ -365,8 +362,7 @@ def test_segments_that_repeat_each_other_are_a_loop():
     rows.append({"file": "b", "start": 0, "end": 1, "text": "Good bye."})
     table = segments.frame(rows).iloc[::-1].set_axis(list("ihgfedcba"))
     doubt = segments.doubts(table)
-    assert doubt[doubt != ""].to_dict() == {"c": "loop", "b": "loop", "a": "loop"}
-    assert doubt.name == "doubt"
+    assert (doubt[doubt != ""].to_dict(), doubt.name) == ({"c": "loop", "b": "loop", "a": "loop"}, "doubt")
     assert segments.doubts(segments.frame([])).empty
 
 

@@ -359,8 +359,7 @@ def test_malformed_files_name_the_line(tmp_path):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
         with pytest.raises(SegmentFileError, match=text) as caught:
             segments.read(path)
-        assert caught.value.line == line
-        assert caught.value.path == str(path)
+        assert (caught.value.line, caught.value.path) == (line, str(path))
         assert f"{name}, line {line}" in str(caught.value)
 
 
@@ -462,8 +461,7 @@ def test_an_unknown_format(tmp_path):
 def test_what_was_changed_is_said(tmp_path):
     table = segments.frame([(1.0, 1.0002, "a\n\nb"), (2.0, 3.0, "c\td")], file="talk")
     done = segments.write(table, tmp_path / "x.srt", captions=False)
-    assert done.precision_s == 0.001
-    assert done.dropped == ("file",)
+    assert (done.precision_s, done.dropped) == (0.001, ("file",))
     assert done.notes == (
         "1 segments lost their length, as times are rounded to 1 ms",
         "1 texts had blank lines or spaces around a line, which were removed",

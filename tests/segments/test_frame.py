@@ -30,18 +30,15 @@ def test_columns_are_typed_and_ordered():
     assert list(made) == ["file", "start", "end", "text", "channel", "speaker", "confidence", "mine"]
     assert made.index.equals(pd.RangeIndex(2))
     assert made["start"].dtype == made["end"].dtype == made["confidence"].dtype == np.float64
-    assert made["file"].tolist() == ["a.wav", "a.wav"]
-    assert made["text"].tolist() == ["", ""]
-    assert made["channel"].tolist() == ["1", "2"]
-    assert made["speaker"].tolist() == ["ann", ""]
+    assert (made["file"].tolist(), made["text"].tolist()) == (["a.wav", "a.wav"], ["", ""])
+    assert (made["channel"].tolist(), made["speaker"].tolist()) == (["1", "2"], ["ann", ""])
     assert list(segments.COLUMNS) == [*list(made)[:7], "source"]
 
 
 def test_no_rows_keep_the_types():
     for nothing in ([], pd.DataFrame({"start": [], "end": []}), segments.frame([])):
         made = segments.frame(nothing)
-        assert list(made) == ["file", "start", "end", "text"]
-        assert made["start"].dtype == np.float64
+        assert (list(made), made["start"].dtype) == (["file", "start", "end", "text"], np.float64)
         assert made["text"].dtype == segments.frame([(0, 1)])["text"].dtype
         assert not len(made)
 

@@ -1,7 +1,5 @@
 """The guide runs, from its first block to its last, on the real service; and its table of formats is the code's."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

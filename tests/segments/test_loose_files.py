@@ -234,8 +234,7 @@ def test_one_bad_cue_costs_itself_and_a_note(tmp_path):
     ]:  # fmt: skip
         with pytest.warns(UserWarning, match=rf"{name}: left out: line {line}: .*{reason}") as caught:
             assert rows(read(tmp_path / name, content)) == TWO
-        assert len(caught) == 1
-        assert caught[0].filename == __file__
+        assert (len(caught), caught[0].filename) == (1, __file__)
 
 
 def test_drawings_and_fields_of_ass(tmp_path):

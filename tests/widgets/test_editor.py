@@ -1,7 +1,5 @@
 """The segment editor as Python sees it: what it takes, what edits make of it, what it refuses."""
 
-from __future__ import annotations
-
 import re
 from types import SimpleNamespace
 
@@ -76,12 +74,9 @@ def test_edits_keep_ids_times_and_the_other_columns_of_each_row(editor):
     assert told["type"] == "kept"
     frame = editor.frame
     pd.testing.assert_frame_equal(segments.frame(frame), frame)
-    assert frame["start"].tolist() == [0.3, 0.5, 1.0, 3.0]
-    assert frame["file"].tolist() == ["talk"] * 4
-    assert frame["speaker"].tolist() == ["S", "S", "", ""]
-    assert frame["number"].tolist() == [8, 8, 7, pd.NA]
-    assert frame["checked"].tolist() == [False, False, True, pd.NA]
-    assert frame.loc[2, "confidence"] == 0.9
+    assert (frame["start"].tolist(), frame["file"].tolist()) == ([0.3, 0.5, 1.0, 3.0], ["talk"] * 4)
+    assert (frame["speaker"].tolist(), frame["number"].tolist()) == (["S", "S", "", ""], [8, 8, 7, pd.NA])
+    assert (frame["checked"].tolist(), frame.loc[2, "confidence"]) == ([False, False, True, pd.NA], 0.9)
     assert editor.edits == 1
     changes = editor.changes
     assert changes["change"].tolist() == ["changed", "added", "deleted", "added"]

@@ -1,7 +1,5 @@
 """The guide of the widgets runs, and its pictures show something."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

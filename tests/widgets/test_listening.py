@@ -1,7 +1,5 @@
 """The listening test in Python: questions, key, sounds, answers, and the page that it writes."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json
@@ -203,12 +201,10 @@ def test_answers_are_a_tidy_frame_that_the_study_reads(frame, sent):
     assert sorted(answers.columns) == sorted(evaluate.listening_answers(answers).columns)
     assert set(answers["listener"]) == {"ann", "bob", HOSTILE}
     counted = answers[answers["role"] == "test"]
-    assert set(counted["choice"]) == {"secret two"}
-    assert set(counted["score"]) == {-1.0}
+    assert (set(counted["choice"]), set(counted["score"])) == ({"secret two"}, {-1.0})
     assert answers.loc[answers["role"] == "check", "attention"].tolist() == [True] * 6
     report = evaluate.listening(answers, draws=200)
-    assert report.summary["system"].tolist() == ["secret two", "secret one"]
-    assert report.findings == ()
+    assert (report.summary["system"].tolist(), report.findings) == (["secret two", "secret one"], ())
     words = "ListeningTest('Listening test', ab, 5 questions, 3 systems, 3 of 3 listeners finished)"
     assert repr(test) == words
 
@@ -348,8 +344,7 @@ def test_items_that_begin_alike_are_told_apart(frame, tmp_path):
     test = ListeningTest(rows, training=0, checks=0, seed=1)
     assert len(test.trials) == 12
     kept(test, "ann", lambda trial, _: {"scores": {trial["sounds"][0]: 3}})
-    assert test.answers["item"].nunique() == 4
-    assert test.answers["system"].nunique() == 3
+    assert (test.answers["item"].nunique(), test.answers["system"].nunique()) == (4, 3)
     test.save(tmp_path / "test.html")
     files = [one.model_dump_json().encode() for one in test._sessions.values()]
     assert set(evaluate.listening_answers(files, tmp_path / "test.key.json")["item"]) == set(rows["item"])
@@ -461,8 +456,7 @@ def test_each_listener_gets_a_small_page_with_the_own_part(tmp_path):
 def test_the_words_of_a_page_are_the_same_in_all_languages():
     english, *others = (load_page_words(language) for language in ("en", "ja", "zh"))
     for words in others:
-        assert list(words) == list(english)
-        assert words["methods"].keys() == english["methods"].keys()
+        assert (list(words), words["methods"].keys()) == (list(english), english["methods"].keys())
         for name, text in english.items():
             if isinstance(text, str):
                 assert re.findall(r"\{\w+\}", text) == re.findall(r"\{\w+\}", words[name])

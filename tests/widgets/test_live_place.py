@@ -1,7 +1,5 @@
 """A live view stands in the place of its plain HTML, and gives it back when it ends."""
 
-from __future__ import annotations
-
 import sys
 from base64 import b64decode
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """The JavaScript sources: text stays text, nothing is fetched, and the modules fit together."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The player as Python sees it: what it takes, what it refuses, what it says of itself."""
 
-from __future__ import annotations
-
 import itertools
 import re
 from functools import partial
@@ -167,8 +165,7 @@ def test_recordings_and_segments_come_in_every_form(clip, tmp_path):
     player = Player(SimpleNamespace(audio=clip, segments=ROWS, language="ja"))
     assert (len(player.segments), player.layers[0]["lang"], player.title) == (2, "ja", "tone")
     path = clip.save(tmp_path / "tone.wav")
-    assert Player(path).title == "tone.wav"
-    assert Player(path.read_bytes()).duration == 1.0
+    assert (Player(path).title, Player(path.read_bytes()).duration) == ("tone.wav", 1.0)
 
 
 def test_what_cannot_be_played_is_refused_with_a_remedy(clip):

@@ -1,7 +1,5 @@
 """Speech that is played while it is made: its sound, its times and its end, of a real service."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor

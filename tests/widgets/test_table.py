@@ -1,7 +1,5 @@
 """The table of sound as Python sees it: what it takes, what it answers, what it keeps and what it leaves behind."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json
@@ -74,8 +72,7 @@ def test_sound_comes_as_clips_paths_and_bytes(frame, tmp_path, way):
 def test_large_sound_comes_as_a_preview(monkeypatch, frame):
     monkeypatch.setattr("speechlab.widgets._shared.sounds._MAX_EXACT_BYTES", 4_000)
     ((told, (data,)),) = answers_of(AudioTable(frame), type="sound", row=0)
-    assert told["note"] == "preview"
-    assert told["content_type"] == "audio/ogg"
+    assert (told["note"], told["content_type"]) == ("preview", "audio/ogg")
     assert len(data) < 4_000
 
 
@@ -258,8 +255,7 @@ def test_cells_of_every_type_are_shown(tmp_path):
     cells = cells_of(table)
     assert cells["3"] == ["∞", "-∞"]
     assert cells["large"] == [str(10**20), "2"]  # a browser would lose its digits
-    assert cells["exact"] == [2**53, 1]
-    assert cells["missing"] == [None, 1]
+    assert (cells["exact"], cells["missing"]) == ([2**53, 1], [None, 1])
     assert cells["time"] == ["2024-01-01 10:00:00", None]
     assert {column["name"]: column["kind"] for column in table.columns if column["kind"] != "number"} == {
         "large": "label", "time": "label", "length": "label",

@@ -1,7 +1,5 @@
 """The explorer of voices as Python sees it, over a service whose voices are tones or fail."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
