@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from speechlab import batch, evaluate
+from speechlab import batch
 from speechlab.batch import Column
 from speechlab.client import AsyncClient
 from speechlab.errors import InvalidRequestError
@@ -72,7 +72,6 @@ WRONG = {
     "rate": [0, -1, "x", float("nan"), True],
     "give_up_after_s": [-1, "x", float("nan"), True],
 }
-TABLES = [None, 5, {"text": ["a"]}, ["a", "b"], b"rows.csv", "rows.csv", "rows", [5]]
 
 
 def parameters(function):
@@ -115,15 +114,6 @@ def test_wrong_arguments_are_refused_by_name(reverser, translator, store, operat
 
 
 @pytest.mark.parametrize("operation", WHOLE)
-def test_what_is_no_table_is_refused(refused, reverser, store, operation):
-    given = {"store": store, **NEEDED.get(operation, {})}
-    for table in TABLES:
-        if operation == "transcribe" or table != ["a", "b"]:  # a list of texts is a table
-            refused(WHOLE[operation], table, reverser, progress=False, **given)
-            refused(PLANS[operation], table, reverser, **given)
-
-
-@pytest.mark.parametrize("operation", WHOLE)
 def test_a_client_of_the_other_kind_is_refused(refused, reverser, store, operation):
     given = {"store": store, **NEEDED.get(operation, {})}
     for lab in (None, "http://127.0.0.1", AsyncClient(base_url="http://127.0.0.1:9")):
@@ -155,30 +145,6 @@ def test_other_doors_refuse_as_well(refused, reverser, store):
     refused(batch.runs, 5)
     refused(batch.to_segments, 5)
     refused(batch.to_segments, FRAME)
-
-
-STUDIES = [
-    (evaluate.round_trip, ["text", "language"]),
-    (evaluate.recognition, ["audio", "text", "language", "voice"]),
-    (evaluate.translation, ["text", "reference", "source_lang", "target_lang"]),
-]
-
-
-def test_studies_refuse_the_same(refused, reverser, store):
-    for study, columns in STUDIES:
-        frame = pd.DataFrame({name: ["en"] for name in columns})
-        for table in (None, 5, ["a"], frame[columns[0]], {"text": ["a"]}):
-            refused(study, reverser, table, store=store)
-        for name in columns:
-            refused(study, reverser, frame, store=store, **{name: 0})
-            refused(study, reverser, frame, store=store, **{name: "gone"})
-        if study is evaluate.round_trip:
-            for voices in ([0], 0, [None], ["nobody"]):
-                refused(study, reverser, frame, voices, store=store)
-            return
-        for name in ("concurrency", "progress", "store"):
-            for value in WRONG[name]:
-                refused(study, reverser, frame, **{"store": store, name: value})
 
 
 @pytest.mark.parametrize("operation", WHOLE)

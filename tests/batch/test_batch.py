@@ -10,10 +10,6 @@ import soundfile
 import speechlab as sl
 from speechlab import batch
 from speechlab.audio import AudioClip, FileSegment, concatenate
-from speechlab.client import Client
-from speechlab.errors import AuthenticationError, InvalidRequestError
-from support.forked import script
-from support.stores import kept
 
 pytestmark = pytest.mark.engines
 
@@ -63,26 +59,6 @@ def test_rows_come_back_in_order_with_their_index_and_types(lab, store, heart):
     assert all(isinstance(said[name].dtype, pd.StringDtype) for name in ("audio", "error", "key"))
 
 
-def test_columns_are_checked_before_any_call(lab, store, heart):
-    frame = pd.DataFrame({"sentence": ["Hello."], "voice": heart})
-    with pytest.raises(InvalidRequestError, match="no column 'text'; it has 'sentence', 'voice'"):
-        says(frame, lab, store)
-    said = says(frame, lab, store, text="sentence")
-    old = r"drop the old ones: table\.drop\(columns=\['audio', 'duration_s', 'sample_rate'\]\)"
-    with pytest.raises(InvalidRequestError, match=rf"has 'audio', .* for example prefix='second_', or {old}"):
-        says(said, lab, store, text="sentence")
-    with pytest.raises(
-        InvalidRequestError, match=r"prefix='second_'$"
-    ):  # what it works on is not to be dropped
-        says(said, lab, store, text="audio")
-    assert "again_status" in says(said, lab, store, text="sentence", prefix="again_")
-    with pytest.raises(InvalidRequestError, match="format 'pcm'"):
-        says(frame, lab, store, text="sentence", format="pcm")
-    with pytest.raises(InvalidRequestError, match="concurrency"):
-        says(frame, lab, store, text="sentence", concurrency=0)
-    assert kept(store) == 1
-
-
 def test_recordings_of_every_kind(lab, store, heart, tmp_path):
     clip = lab.synthesize("The quick brown fox.", voice=heart)
     path = clip.save(tmp_path / "fox.wav")
@@ -121,51 +97,3 @@ def test_segments_of_files_are_recordings(store, tmp_path):
     assert heard["hypothesis"].tolist()[:2] == ["1.25 s, up to 0.2", "2.25 s, up to 0.4"]
     assert "there is no file" in heard["error"][2]
     assert again["status"].tolist() == ["cached", "cached"]
-
-
-def test_translations(lab, store):
-    frame = pd.DataFrame({"text": ["Good morning.", "   "], "to": ["ja", "ja"]})
-    done = batch.translate(frame, lab, source_lang="en", target_lang="to", store=store, progress=False)
-    assert done["status"].tolist() == ["ok", "error"]
-    assert done["translation"].iloc[0].strip()
-    assert done["completion_tokens"].iloc[0] > 0
-    assert done["model"].iloc[0].count("/") == 1
-
-
-def test_a_refused_key_stops_the_run(live_service, lab, store, heart):
-    with Client(base_url=live_service.base_url, api_key="sl:wrong") as stranger:
-        with pytest.raises(AuthenticationError, match="Invalid token"):
-            says(pd.DataFrame({"text": ["a"] * 5, "voice": heart}), stranger, store)
-        frame = pd.DataFrame({"text": list("abcdefgh")})
-        with pytest.raises(AuthenticationError):
-            batch.translate(frame, stranger, source_lang="en", target_lang="ja", store=store, progress=False)
-
-
-FULL = """
-import resource, signal, sys
-import pandas as pd
-from speechlab import batch
-from speechlab.client import Client
-from speechlab.errors import StoreError
-lab = Client(base_url=sys.argv[1], api_key=sys.argv[2])
-texts = ["Short.", "A rather long sentence that needs more room than there is. " * 5]
-frame = pd.DataFrame({"text": texts, "voice": sys.argv[4]})
-batch.synthesize(frame.head(1), lab, store=sys.argv[3], progress=False)
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-sys.dont_write_bytecode = True  # a module half written would stay
-resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, 150_000))
-try:
-    batch.synthesize(frame, lab, store=sys.argv[3], format="wav", progress=False)
-except StoreError as error:
-    print(error)
-print(batch.synthesize(frame.head(1), lab, store=sys.argv[3], progress=False)["status"].tolist())
-"""
-
-
-def test_a_full_disk_stops_with_words_and_keeps_what_was_done(live_service, heart, tmp_path):
-    arguments = [live_service.base_url, live_service.api_key, str(tmp_path / "s"), heart]
-    done = script(FULL, *arguments)
-    assert done.returncode == 0, done.stderr
-    first, last = done.stdout.splitlines()[-2:]
-    assert "no space left" in first
-    assert last == "['cached']"

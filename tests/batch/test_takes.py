@@ -215,20 +215,6 @@ def test_a_budget_stops_the_takes_and_failed_rows_stay_errors(store):
     assert stage.make(store)["check"].tolist() == ["ready"] * 12
 
 
-def test_arguments_of_a_check_are_looked_at_first(store):
-    stage = Stage({})
-    for options, match in (
-        ({"takes": 0}, "takes"),
-        ({"language": "xx"}, "language"),
-        ({"fallback_voice": "nobody"}, "nobody"),
-    ):
-        with pytest.raises(InvalidRequestError, match=match):
-            stage.make(store, **options)
-    with pytest.raises(InvalidRequestError, match="the client that recognizes"):
-        batch.synthesize(TEXTS, stage.lab, voice="ada", check="whisper")
-    assert not stage.calls
-
-
 def test_a_recognizer_that_fails_is_a_warning_and_what_is_no_language_is_refused(store):
     stage = Stage({})
     hear = stage.ear

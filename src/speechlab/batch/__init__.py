@@ -23,6 +23,7 @@ from speechlab.batch._operations import (
 from speechlab.batch._options import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
 from speechlab.batch._outcome import UNRECOGNIZED as UNRECOGNIZED
 from speechlab.batch._outcome import Outcome
+from speechlab.batch._outcome import PlannedCall as PlannedCall
 from speechlab.batch._outcome import suppress_failure_warnings as suppress_failure_warnings
 from speechlab.batch._plan.columns import STATUSES
 from speechlab.batch._plan.columns import list_earlier_bookkeeping as list_earlier_bookkeeping
@@ -33,7 +34,10 @@ from speechlab.batch._process import TableRequest as TableRequest
 from speechlab.batch._process import process_in_turns as process_in_turns
 from speechlab.batch._run.progress import Counts, Watcher, announce, show_progress
 from speechlab.batch._run.progress import Progress as Progress
+from speechlab.batch._run.progress import Tally as Tally
 from speechlab.batch._run.rules import Budget
+from speechlab.batch._run.rules import Spending as Spending
+from speechlab.batch._run.turns import LeaseTurns as LeaseTurns
 from speechlab.batch._table.assemble import assemble
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE as FAULTS_ATTRIBUTE
 from speechlab.batch._table.timed import to_segments

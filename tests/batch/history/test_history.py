@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from speechlab import batch
+from speechlab.client import Client
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import Store
-from speechlab.tables import _writing
 from support.batches import EN_JA, quiet, texts
 
 
@@ -48,8 +48,6 @@ def test_looking_for_a_store_makes_none(tmp_path):
 
 
 def test_no_key_is_written_down(translator, store):
-    from speechlab.client import Client
-
     with Client(base_url=translator.base_url, api_key="sl:very-secret-indeed") as lab:
         table = batch.translate(texts(2), lab, **quiet(store))
     run = batch.load(table, store)
@@ -109,7 +107,9 @@ def test_export_joins_pieces_of_different_columns(reverser, tmp_path, monkeypatc
     assert file["late"].fillna("").tolist() == ["", "", "l", ""]
     assert file["n"].tolist()[0] == "1"
     assert file["n"].tolist()[3].startswith("2024-01-01")
-    monkeypatch.setattr(_writing, "_MAX_PIECES_IN_MEMORY", 2)  # of more pieces, which are read twice
+    monkeypatch.setattr(
+        "speechlab.tables._writing._MAX_PIECES_IN_MEMORY", 2
+    )  # of more pieces, which are read twice
     pd.testing.assert_frame_equal(pd.read_parquet(run.export(tmp_path / "twice.parquet")), file)
 
 

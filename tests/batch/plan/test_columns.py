@@ -175,30 +175,6 @@ def test_translations_keep_their_types(reverser, translator, store, tmp_path, co
     assert exported["mt_error_type"].dropna().tolist() == (["BadRequestError"] if count > 3 else [])
 
 
-@pytest.mark.slow
-def test_columns_of_the_input_stay_what_they_are(reverser, store, tmp_path):
-    frame = pd.DataFrame(
-        {
-            "text": list("abcd"),
-            "level": pd.Categorical([3, 1, 3, 2], categories=[1, 2, 3], ordered=True),
-            "model_of_mine": pd.Categorical(["x", None, "y", "x"]),
-            "when": pd.to_datetime(["2026-01-01"] * 4, utc=True),
-            "count": pd.array([1, None, 3, 4], dtype="Int64"),
-        }
-    )
-    frame.to_parquet(tmp_path / "in.parquet")
-    for source in (frame, tmp_path / "in.parquet", [frame.iloc[:2], frame.iloc[2:]]):
-        table = batch.translate(source, reverser, store=store, chunk_rows=2, progress=False, **EN_JA)
-        run = batch.load(table, store)
-        exported = pd.read_parquet(run.export(tmp_path / "out.parquet"))
-        for made in (table, run.table(), exported):
-            pd.testing.assert_frame_equal(
-                made[frame.columns], frame, check_categorical=False, check_dtype=False, check_index_type=False
-            )
-            assert made["level"].tolist() == [3, 1, 3, 2]
-            assert made["level"].dtype != object
-
-
 @pytest.mark.engines
 def test_speech_and_transcripts_keep_their_types(quick_lab, store, tmp_path):
     lab = quick_lab

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speechlab import batch
-from speechlab.batch import Budget
+from speechlab.batch import Budget, Outcome, PlannedCall, Spending
+from speechlab.client import Synthesize
 from speechlab.errors import InvalidRequestError
 from support.batches import EN_JA, quiet, texts
 
@@ -84,11 +85,6 @@ def test_speech_and_recordings_by_the_second(lab, store):
 )
 def test_a_budget_is_passed_by_calls_under_way_alone(lengths, real, limit, width):
     """Calls of speech that lasts ``real`` seconds for a character, some of them under way at once."""
-    from speechlab.batch import Outcome
-    from speechlab.batch._outcome import PlannedCall
-    from speechlab.batch._run.rules import Spending
-    from speechlab.client import Synthesize
-
     spending = Spending(Budget(audio_s=limit))
     waiting = [
         PlannedCall(str(n), Synthesize("a", voice="v"), {}, {}, length) for n, length in enumerate(lengths)

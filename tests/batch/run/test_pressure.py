@@ -18,7 +18,7 @@ from speechlab.errors import AuthenticationError, StoreError
 from speechlab.store import Store
 from support.batches import EN_JA, quiet, texts
 from support.forked import script
-from support.translator import Translator, Wire, reply
+from support.translator import Translator, Wire, in_the_way, reply
 
 
 class Hostile(Translator):
@@ -281,3 +281,37 @@ def test_rows_of_a_stopped_run_tell_how_often_they_were_asked(tmp_path):
     assert table["attempts"].sum() == len(service.refused)
     assert left["error"].str.startswith("not asked again").tolist() == (left["attempts"] > 0).tolist()
     assert (left["attempts"] > 0).any()
+
+
+@pytest.mark.slow
+def test_a_storm_changes_nothing_but_the_time(translator, tmp_path):
+    with in_the_way(translator, seed=5) as (base_url, counts), Client(base_url=base_url) as lab:
+        table = batch.translate(texts(120), lab, **quiet(tmp_path / "a", concurrency=16))
+    assert counts[429] > 30
+    assert counts[500] > 2
+    assert counts["dropped"] > 2
+    assert (table["status"] == "ok").all(), table["error"].dropna().tolist()
+    assert table["translation"].tolist() == [text[::-1] for text in texts(120)["text"]]
+    assert table["attempts"].sum() == 120 + counts[429] + counts[500] + counts["dropped"]
+    assert set(translator.calls.values()) == {1}
+
+
+class UntilOthersCame(dict):
+    """Refuses one text until all others have been asked."""
+
+    def __init__(self, calls, others):
+        self.calls, self.others = calls, others
+
+    def items(self):
+        came = sum(count for text, count in self.calls.items() if not text.endswith(" 0"))
+        return [] if came >= self.others else [(" 0$", 429)]
+
+
+@pytest.mark.slow
+def test_a_call_that_waits_keeps_no_other_from_being_made(translator, reverser, store):
+    translator.faults = UntilOthersCame(translator.calls, 5)
+    patient = reverser.with_options(max_retries=None)
+    table = batch.translate(texts(6), patient, **quiet(store, concurrency=1))
+    assert table["status"].tolist() == ["ok"] * 6
+    assert translator.calls["text number 0"] > 1
+    assert translator.most == 1

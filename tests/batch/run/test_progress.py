@@ -12,14 +12,13 @@ import pandas as pd
 import pytest
 
 from speechlab import batch
-from speechlab.batch import Counts, Outcome
-from speechlab.batch._run import progress
+from speechlab.batch import Counts, Outcome, Tally
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
+from speechlab.notebook import open_bar
 from speechlab.widgets import BatchPreview
-from support.batches import EN_JA, quiet, texts
+from support.batches import EN_JA, texts
 from support.forked import Script
-from support.stores import kept
 from support.translator import Translator, Wire, reply
 
 
@@ -94,23 +93,23 @@ def test_long_texts_are_cut_and_stopped_runs_say_so():
 def test_in_a_notebook_a_batch_shows_its_preview(reverser, store, monkeypatch):
     shown = []
     cell = SimpleNamespace(get_parent=lambda: {"header": {"msg_id": "first"}})
-    monkeypatch.setattr(progress, "is_in_notebook", lambda: True)
+    monkeypatch.setattr("speechlab.batch._run.progress.is_in_notebook", lambda: True)
     monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: cell)
     monkeypatch.setattr("IPython.display.display", lambda *values, **_: shown.extend(values))
     batch.translate(texts(3), reverser, store=store, **EN_JA)
     (preview,) = shown
     assert isinstance(preview, BatchPreview)
     assert (preview.title, preview.done, preview.running) == ("Translation", 3, False)
-    with progress.show_progress(True, 3, "quality", unit="clip") as advance:  # in the same cell: a line more
+    with batch.show_progress(True, 3, "quality", unit="clip") as advance:  # in the same cell: a line more
         advance(2)
     assert shown == [preview]
     assert (preview.earlier[0]["title"], preview.title) == ("Translation", "Quality")
     assert re.match(r"2 of 3 clips · [\d.,]+ clips/s · stopped after", preview.summary)
     cell.get_parent = lambda: {"header": {"msg_id": "second"}}
-    with progress.show_progress(True, 1, "sounds", delay_s=60) as advance:  # too short to be seen
+    with batch.show_progress(True, 1, "sounds", delay_s=60) as advance:  # too short to be seen
         advance()
     assert shown == [preview]
-    with progress.show_progress(True, 1, "sounds") as advance:
+    with batch.show_progress(True, 1, "sounds") as advance:
         advance()
     assert len(shown) == 2
 
@@ -133,7 +132,6 @@ def test_a_number_of_rows_that_makes_no_sense_is_refused():
 BAR = """
 import pandas as pd, sys
 from speechlab import batch
-from speechlab.batch._run import progress
 from speechlab.client import Client
 lab = Client(base_url=sys.argv[1])
 frame = pd.DataFrame({"text": [f"text {n}" for n in range(40)]})
@@ -144,10 +142,8 @@ batch.translate(frame, lab, source_lang="en", target_lang="ja", store=sys.argv[2
 READING = """
 import pandas as pd, sys
 from speechlab import batch
-from speechlab.batch._run import progress
-from speechlab.batch import _process
 from speechlab.client import Client
-_process._BAR_DELAY_S = 0.0  # else the bar of a fast machine is never seen
+batch._process._BAR_DELAY_S = 0.0  # else the bar of a fast machine is never seen
 frame = pd.DataFrame({"audio": [sys.argv[3]] * 150})
 batch.plan_transcription(frame, Client(base_url=sys.argv[1]), store=sys.argv[2])
 """
@@ -270,34 +266,23 @@ def test_a_bar_shows_how_far_recordings_are_read(translator, tmp_path):
     assert b"/150" in shown
 
 
-def test_progress_that_fails_stops_the_run(reverser, translator, store):
-    translator.delay_s = 0.02
-
-    def told(done, total):
-        raise RuntimeError("mine")
-
-    with pytest.raises(RuntimeError, match="mine"):
-        batch.translate(texts(500), reverser, **quiet(store, progress=told))
-    assert kept(store) < 500
-
-
 def test_stages_without_a_batch_have_a_bar(monkeypatch):
-    bars, opened = [], progress.open_bar
+    bars = []
 
-    def open_bar(*given, **how):
+    def remember(*given, **how):
         bars.append(given)
-        return opened(*given, **how)
+        return open_bar(*given, **how)
 
-    monkeypatch.setattr(progress, "open_bar", open_bar)
-    with progress.show_progress(True, 3, "quality", unit="clip") as advance:
+    monkeypatch.setattr("speechlab.batch._run.progress.open_bar", remember)
+    with batch.show_progress(True, 3, "quality", unit="clip") as advance:
         advance(2)
     assert bars == [(3, "quality", "clip")]
 
 
 def test_the_time_left_goes_by_the_sizes_of_calls(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(progress.time, "perf_counter", lambda: now[0])
-    tally = progress.Tally()
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    tally = Tally()
     assert tally.to_counts().left_s is None
     lengths = [1, 2, 3, 4, 5, 6, 7, 8]
     tally.add_planned(len(lengths), 0, size=sum(lengths))

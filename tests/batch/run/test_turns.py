@@ -7,7 +7,7 @@ import pandas as pd
 
 import speechlab as sl
 from speechlab import batch
-from speechlab.batch._run.turns import LeaseTurns
+from speechlab.batch import LeaseTurns
 from speechlab.errors import APIConnectionError
 
 ROWS = 24
