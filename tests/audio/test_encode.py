@@ -65,11 +65,6 @@ def test_empty_clips_are_empty_files():
         assert (data == b"") if name == "pcm" else (decode(data).frames == 0)
 
 
-def test_a_clip_is_resampled_to_the_rate_that_is_asked_for():
-    data = encode(AudioClip(tone(), 24_000), "wav", 8_000)
-    assert (decode(data).sample_rate, decode(data).frames) == (8_000, 8_000)
-
-
 def test_overshoot_is_clipped_and_does_not_wrap_around():
     data = encode([1.5, -1.5, 1.0, -1.0], "pcm", 8_000)
     assert np.frombuffer(data, "<i2").tolist() == [32767, -32768] * 2
@@ -156,15 +151,10 @@ def test_half_an_ogg_stream_can_be_heard():
     assert 0.5 < decode(b"".join(parts[:6])).duration_s < 1.3
 
 
-def test_streams_says_what_the_encoder_will_do():
-    assert all(can_stream(name) for name in ("pcm", "wav", "mp3", "ogg"))
-    assert not can_stream("flac")
-    assert can_stream("ogg", 22_050)
-    assert not can_stream("mp3", 96_000)
-    assert sorted(STREAMABLE_FORMATS) == ["mp3", "ogg", "pcm", "wav"]
-
-
 def test_an_encoder_is_closed_once_and_takes_nothing_afterwards():
+    assert [can_stream(*of) for of in (("ogg", 22_050), ("flac",), ("mp3", 96_000))] == [True, False, False]
+    assert all(map(can_stream, STREAMABLE_FORMATS))
+    assert sorted(STREAMABLE_FORMATS) == ["mp3", "ogg", "pcm", "wav"]
     encoder = build_stream_encoder("ogg")
     encoder.write(tone(0.1))
     assert "open" in repr(encoder)
@@ -193,6 +183,8 @@ def test_resampling_in_pieces_is_resampling_at_once(rates, data):
 
 
 def test_resampling_keeps_the_tone():
+    data = encode(AudioClip(tone(), 24_000), "wav", 8_000)
+    assert (decode(data).sample_rate, decode(data).frames) == (8_000, 8_000)
     spectrum = np.abs(np.fft.rfft(resample(tone(1.0), 24_000, 16_000)))
     assert spectrum.argmax() == 440
 

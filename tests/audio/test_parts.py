@@ -1,4 +1,7 @@
-"""What a file holds is all there, or an error says where it ends; every reader finds the same. ffmpeg's answers."""
+"""What a file holds is all there, or an error says where it ends; every reader finds the same. ffmpeg's answers.
+
+Then recordings in pieces, and parts of long ones that are read where they are asked for.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,19 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+import soundfile
 
 from speechlab.audio import (
     AudioClip,
     FileSegment,
     SoundReader,
     build_stream_encoder,
+    compute_peaks,
     cut_at_silences,
     decode,
     detect_format,
     measure_length_s,
+    rms_dbfs,
 )
 from speechlab.errors import AudioDecodeError, AudioError
 
@@ -148,6 +154,12 @@ BROKEN = {
     ),
     "flac cut within": (F[:-2_000], "cut short: it has"),
     "wav cut": (W[:-1_000], "declares 48000 bytes and has 47000"),
+    **{
+        f"{name} without its last {lost:,} bytes": (data[:-lost], r"\w")
+        for name, data in (("wav", W), ("flac", F), ("ogg", OGG), ("vorbis", V), ("mp3", M))
+        for lost in (3, 9, len(data) // 2, len(data) - 60)
+        if (name, lost) != ("flac", 3)
+    },
     "a large wav cut": (sized(1_234_567_890), "declares 1234567890 bytes and has 48000"),
 }
 
@@ -159,10 +171,14 @@ def test_what_is_not_whole_is_an_error_for_every_reader(name, tmp_path):
     path.write_bytes(data)
     readers = [
         AudioClip.from_file,
+        lambda source: decode(source.read_bytes()),
+        lambda source: list(cut_at_silences(source, 60)),
+        lambda source: list(cut_at_silences(source.read_bytes(), 60)),
         measure_length_s,
         lambda source: FileSegment(source).duration_s,
-        lambda source: list(cut_at_silences(source, 60)),
     ]
+    if name.startswith("flac without"):  # whose header alone does not tell
+        readers = readers[:4]
     for reader in readers:
         with pytest.raises(AudioDecodeError, match=message):
             reader(path)
@@ -204,3 +220,134 @@ def test_forged_files_take_little_time():
         with suppress(AudioError):
             decode(data)
         assert time.process_time() - began < 3.0
+
+
+FORMATS = ["wav", "flac", "ogg", "mp3"]
+
+
+FULL_RATE = 48_000
+
+
+def sound(seconds=7.5, channels=2):
+    """Noise, with silence in the last 0.4 s of each second."""
+    frames = int(seconds * FULL_RATE)
+    noise = np.random.default_rng(3).uniform(-0.3, 0.3, (frames, channels)).astype(np.float32)
+    noise[np.arange(frames) % FULL_RATE > 0.6 * FULL_RATE] = 0
+    return AudioClip(noise, FULL_RATE)
+
+
+@pytest.mark.slow
+def test_pieces_make_up_the_recording_and_are_cut_in_silences(tmp_path):
+    for form in FORMATS:
+        path = sound().save(tmp_path / f"a.{form}")
+        pieces = list(cut_at_silences(path, 3.0))
+        assert pieces == list(cut_at_silences(path.read_bytes(), 3.0))
+        clips = [AudioClip.from_bytes(piece.flac) for piece in pieces]
+        assert {(clip.sample_rate, clip.channels) for clip in clips} == {(16_000, 1)}
+        assert max(clip.duration_s for clip in clips) <= 3.0
+        starts = np.cumsum([0.0, *(clip.duration_s for clip in clips)])
+        assert [piece.start_s for piece in pieces] == pytest.approx(starts[:-1].tolist())
+        assert starts[-1] == pytest.approx(7.5, abs=0.001) == measure_length_s(path)
+        assert all(0.6 <= piece.start_s % 1 <= 1 for piece in pieces[1:])
+        whole = AudioClip.from_file(path).to_mono().resample(16_000).samples
+        joined = np.concatenate([clip.samples for clip in clips])
+        assert np.abs(joined - whole[: len(joined)]).max() < (0.01 if form == "mp3" else 1e-4)
+
+
+def test_channels_in_opposite_phase_keep_their_sound(tmp_path):
+    noise = sound(1.0, 1).samples
+    path = AudioClip(np.stack([noise, -noise], axis=1), FULL_RATE).save(tmp_path / "a.wav")
+    (piece,) = cut_at_silences(path, 3.0)
+    whole = AudioClip(noise, FULL_RATE).resample(16_000).samples
+    assert np.abs(AudioClip.from_bytes(piece.flac).samples - whole).max() < 1e-3
+
+
+def test_a_clip_keeps_a_lower_rate_and_ends_where_it_ends():
+    clip = AudioClip(np.full(8_000 * 6, 0.1, np.float32), 8_000)
+    pieces = list(cut_at_silences(clip, 3.0))
+    assert AudioClip.from_bytes(pieces[0].flac).sample_rate == 8_000
+    assert sum(AudioClip.from_bytes(piece.flac).frames for piece in pieces) == clip.frames
+    assert len(list(cut_at_silences(clip, 6.0))) == 1
+    assert list(cut_at_silences(AudioClip(np.zeros(0, np.float32), 8_000), 3.0)) == []
+    assert measure_length_s(clip) == 6.0
+
+
+def test_what_is_no_recording(tmp_path):
+    for content in (b"", b"no sound at all", None):
+        path = tmp_path / "a.wav"
+        if content is not None:
+            path.write_bytes(content)
+        for source in (path, str(path), tmp_path):
+            for read in (measure_length_s, lambda given: list(cut_at_silences(given, 3.0))):
+                with pytest.raises(AudioDecodeError, match=r"cannot be read|no file|folder"):
+                    read(source)
+
+
+LOW_RATE = 8_000
+
+
+@pytest.fixture(params=["memory", "PCM_16", "FLOAT", "flac"])
+def recording(request, monkeypatch, tmp_path):
+    """The samples of a recording of 40 s and a reader, of files that count as long too."""
+    monkeypatch.setattr("speechlab.audio._reader._MAX_KEPT_SAMPLES", 1_000)
+    random = np.random.default_rng(1)
+    samples = np.round(random.uniform(-0.9, 0.9, (40 * LOW_RATE, 2)) * 2**15).astype(np.float32) / 2**15
+    if request.param == "memory":
+        return samples, SoundReader(AudioClip(samples, LOW_RATE))
+    if request.param == "flac":
+        path = tmp_path / "long.flac"
+        soundfile.write(path, samples, LOW_RATE, subtype="PCM_16")
+    else:
+        path = tmp_path / "long.wav"
+        soundfile.write(path, samples, LOW_RATE, subtype=request.param)
+    return samples, SoundReader(path)
+
+
+def test_what_is_read_is_what_stands_there(recording):
+    samples, sound = recording
+    assert (sound.frames, sound.channels, sound.sample_rate, sound.duration_s) == (
+        40 * LOW_RATE,
+        2,
+        LOW_RATE,
+        40.0,
+    )
+    for start, end in [(0.0, 1.0), (12.5, 13.25), (39.5, 99.0), (5.0, 5.0)]:
+        part = samples[round(start * LOW_RATE) : round(end * LOW_RATE)]
+        assert np.array_equal(sound.read(start, end).samples, part)
+
+
+def test_outlines_hold_every_extreme(recording):
+    samples, sound = recording
+    whole = sound.read_outline(0.0, 40.0, 50)
+    assert whole[:, 0].min() == samples.min()
+    assert whole[:, 1].max() == samples.max()
+    # its stretches are exact to 256 frames, so each holds nearly what the exact one holds
+    assert np.abs(whole - compute_peaks(samples, 50)).max() < 0.05
+    near = sound.read_outline(20.0, 20.1, 50)
+    assert np.array_equal(near, compute_peaks(samples[20 * LOW_RATE : 20 * LOW_RATE + 800], 50))
+    assert sound.rms_dbfs() == pytest.approx(rms_dbfs(samples), abs=0.01)
+
+
+def test_a_file_that_is_gone_or_shorter_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr("speechlab.audio._reader._MAX_KEPT_SAMPLES", 1_000)
+    path = AudioClip(np.zeros(LOW_RATE), LOW_RATE).save(tmp_path / "tone.wav")
+    sound = SoundReader(path)
+    AudioClip(np.zeros(100), LOW_RATE).save(path)
+    with pytest.raises(AudioError, match=r"shorter than it was|cannot be read"):
+        sound.read_outline(0.0, 1.0, 1)
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        sound.read(0.0, 1.0)
+    with pytest.raises(FileNotFoundError):
+        SoundReader(path)
+    path.write_bytes(b"no sound at all")
+    with pytest.raises(AudioDecodeError):
+        SoundReader(path)
+
+
+def test_a_segment_beyond_the_damage_of_a_file_says_so(tmp_path):
+    noise = np.random.default_rng(0).uniform(-0.3, 0.3, 16_000)
+    path = AudioClip(noise, 16_000).save(tmp_path / "a.flac")
+    path.write_bytes(path.read_bytes()[:8_000])
+    with pytest.raises(AudioDecodeError, match="cut short"):
+        _ = FileSegment(path, 0.9, 1.0).samples

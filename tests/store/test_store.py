@@ -14,7 +14,7 @@ from contextlib import closing
 import pytest
 
 from speechlab.errors import StoreError
-from speechlab.store import Attempt, Store
+from speechlab.store import Attempt, RunRecord, Store
 from support.forked import script
 
 ASK = {"text": "hello", "voice": "v", "temperature": None}
@@ -52,33 +52,23 @@ def test_failures_are_remembered_and_never_hits(tmp_path):
         assert [attempt.status for attempt in store.attempts("k")] == ["error", "ok"]
 
 
-def test_the_same_sound_is_kept_once(tmp_path):
+def test_a_result_whose_file_is_gone_or_cut_short_is_no_hit(tmp_path):
     with Store(tmp_path) as store:
-        one, two = keep(store, "a"), keep(store, "b")
-        assert one.files == two.files
-        assert store.blobs.is_intact(one.files["audio"].stem, ".flac")
-
-
-def test_a_result_without_its_file_is_no_hit(tmp_path):
-    with Store(tmp_path) as store:
-        keep(store).files["audio"].unlink()
-        assert store.get("k") is None
-        keep(store)
-        assert store.get("k") is not None
-
-
-def test_a_replaced_result_leaves_no_old_files_behind_it(tmp_path):
-    with Store(tmp_path) as store:
-        keep(store, data=b"one")
-        keep(store, data=b"two")
-        assert store.get("k").files["audio"].read_bytes() == b"two"
+        for damage in (lambda file: file.unlink(), lambda file: file.write_bytes(b"")):
+            damage(keep(store).files["audio"])
+            assert store.get("k") is None
+            assert store.get_many(["k"]) == {}
+            keep(store, data=b"other")
+            assert store.get("k").files["audio"].read_bytes() == b"other"
+        assert keep(store).files["audio"].read_bytes() == b"sound"
 
 
 def test_many_threads_write_at_once(tmp_path):
     with Store(tmp_path) as store, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: keep(store, str(n), str(n % 3).encode()), range(60)))
         assert len(store) == 60
-    assert sum(1 for path in (tmp_path / "blobs").rglob("*.flac")) == 3
+        assert store.blobs.is_intact(store.get("7").files["audio"].stem, ".flac")
+    assert sum(1 for path in (tmp_path / "blobs").rglob("*.flac")) == 3  # the same sound is kept once
 
 
 WRITER = """
@@ -204,3 +194,59 @@ def test_a_child_of_a_fork_has_no_claims(tmp_path):
             os._exit(again.claim_key("parent") + 2 * again.claim_key("child"))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
         assert claims.claim_key("child")
+
+
+def test_a_run_is_written_down_twice_and_found_once(tmp_path):
+    with Store(tmp_path) as store:
+        store.save_run(RunRecord("r1", "translate", "running", 1.0, manifest={"a": 1}))
+        assert store.run("r1").status == "running"
+        store.add_part("r1", b"one", 5)
+        store.add_part("r1", b"two", 3)
+        store.save_run(RunRecord("r1", "translate", "finished", 1.0, 2.0, {"a": 2}))
+    with Store(tmp_path) as store:
+        run = store.run("r1")
+        assert (run.status, run.ended, run.manifest) == ("finished", 2.0, {"a": 2})
+        assert [part.rows for part in run.parts] == [5, 3]
+        assert store.part_path(run.parts[1]).read_bytes() == b"two"
+        assert [record.id for record in store.runs()] == ["r1"]
+        with pytest.raises(StoreError, match="no run 'x'; its latest are: r1"):
+            store.run("x")
+
+
+def test_many_results_at_once(tmp_path):
+    with Store(tmp_path) as store:
+        with store.transaction():
+            for n in range(1200):
+                store.put(
+                    f"k{n}", operation="o", request={}, response={"n": n}, files={"f": (b"%d" % n, ".b")}
+                )
+        keys = [f"k{n}" for n in range(0, 2400, 2)]
+        assert store.get_many(keys) == {key: store.get(key) for key in keys[:600]}
+
+
+def test_a_transaction_is_all_or_nothing(tmp_path):
+    with Store(tmp_path) as store:
+
+        def half_way():
+            with store.transaction():
+                store.put("a", operation="o", request={}, response={})
+                raise RuntimeError
+
+        with pytest.raises(RuntimeError):
+            half_way()
+        assert store.get("a") is None
+        store.put("b", operation="o", request={}, response={})
+        assert len(store) == 1
+
+
+def test_a_clock_that_was_set_back_does_not_change_the_order(tmp_path, monkeypatch):
+    with Store(tmp_path) as store:
+        for name, clock in (("z", 2e9), ("y", 1e9), ("x", 1.5e9)):
+            monkeypatch.setattr(time, "time", lambda clock=clock: clock)
+            store.save_run(RunRecord(name, "translate", "running", time.time()))
+            store.put(f"k{name}", operation="o", request={"of": name}, response={})
+        store.save_run(RunRecord("z", "translate", "finished", 2e9, 3e9))
+        assert [run.id for run in store.runs()] == ["z", "y", "x"]
+        assert [key for key, _ in store.newest("o", 3)] == ["kx", "ky", "kz"]
+        store.put("ky", operation="o", request={}, response={})
+        assert store.newest("o")[0][0] == "ky"

@@ -1,17 +1,26 @@
-"""Runs of the past: found again, compared, verified and exported; on a small service."""
+"""Runs of the past: found again, compared, verified, exported, and their failures told; on small services."""
 
 from __future__ import annotations
 
 import json
+import shutil
+import time
+import warnings
+from io import BytesIO
+from pathlib import Path
 
+import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+import soundfile
 
 from speechlab import batch
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import Store
 from support.batches import EN_JA, quiet, texts
+from support.translator import Wire, reply
 
 
 def test_a_run_is_found_again_by_its_table_and_by_its_id(reverser, store):
@@ -146,3 +155,260 @@ def test_export_escapes_formulas_without_loss(reverser, tmp_path):
         assert rows["text"].tolist() == texts
         assert rows["=n"].tolist() == frame["=n"].tolist()
         assert again.summary()["cached"] == len(texts)
+
+
+VOICE = "0f8fad5b-d9cb-469f-a165-70867728950e"
+CALM = {
+    "id": VOICE,
+    "description": "calm",
+    "language": "English",
+    "gender": "Male",
+    "streaming": False,
+    "formats": ["flac"],
+}
+SEGMENTS = [{"start": 0.25, "end": 1.5, "text": "one"}, {"start": 1.75, "end": 2.0, "text": "two"}]
+
+
+def sound(seconds, rate=8_000):
+    out = BytesIO()
+    soundfile.write(out, np.full(int(seconds * rate), 0.25, dtype=np.float32), rate, format="FLAC")
+    return out.getvalue()
+
+
+@pytest.fixture
+def speaker():
+    """A service that hears two segments in all recordings, and speaks half a second for texts, or one for "three"."""
+    asked = []
+
+    async def answer(head, body):
+        if b"GET /tts/voices" in head:
+            return reply(200, {"voices": [CALM]}, "X-Speechlab-Service: speaker/1")
+        asked.append(head.split()[1])
+        if b"/asr/" in head:
+            return reply(200, {"language": "en", "confidence": 0.5, "segments": SEGMENTS})
+        return reply(200, sound(1.0 if b"three" in body else 0.5)).replace(
+            b"application/json", b"audio/flac", 1
+        )
+
+    with Wire(answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}", max_retries=0) as lab:
+        lab.asked = asked
+        yield lab
+
+
+def hear(lab, store, *recordings):
+    frame = pd.DataFrame({"audio": list(recordings)})
+    return batch.transcribe(frame, lab, vad="segments", store=store, progress=False)
+
+
+def test_a_fresh_run_and_its_repetition_have_one_digest(speaker, store):
+    fresh = hear(speaker, store, sound(2), sound(3))
+    cached = hear(speaker, store, sound(2), sound(3))
+    assert fresh["status"].tolist() == ["ok"] * 2
+    assert cached["status"].tolist() == ["cached"] * 2
+    one, other = batch.load(fresh, store), batch.load(cached, store)
+    assert one.verify().problems == ()
+    assert other.verify().problems == ()
+    assert one.manifest["output_sha256"] == other.manifest["output_sha256"]
+
+
+def test_a_store_that_was_moved_has_its_sound_in_its_tables(speaker, tmp_path):
+    frame = texts(2).assign(voice="calm")
+    table = batch.synthesize(frame, speaker, store=tmp_path / "old", prefix="tts_", progress=False)
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    run = batch.load(tmp_path / "new")
+    moved = run.table()
+    assert [Path(path).exists() for path in moved["tts_audio"]] == [True, True]
+    assert {Path(path).parents[2] for path in moved["tts_audio"]} == {tmp_path / "new"}
+    assert moved.drop(columns="tts_audio").equals(table.drop(columns="tts_audio"))
+    assert (
+        pd.read_parquet(run.export(tmp_path / "out.parquet"))["tts_audio"].tolist()
+        == moved["tts_audio"].tolist()
+    )
+    assert run.verify()
+
+
+def test_recordings_in_a_moved_store_are_found(speaker, tmp_path):
+    mine = tmp_path / "mine.flac"
+    mine.write_bytes(sound(3))
+    spoken = batch.synthesize(texts(2).assign(voice="calm"), speaker, store=tmp_path / "old", progress=False)
+    frame = pd.DataFrame({"audio": [*spoken["audio"], str(mine)], "source": [*spoken["audio"], "by hand"]})
+    heard = batch.transcribe(frame, speaker, store=tmp_path / "old", progress=False)
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    mine.unlink()
+    run = batch.load(heard.attrs["speechlab_run"], tmp_path / "new")
+    table = run.table()
+    for name, left in (("audio", str(mine)), ("source", "by hand")):
+        assert [Path(path).is_file() for path in table[name]] == [True, True, False]
+        assert {Path(path).parents[2] for path in table[name][:2]} == {tmp_path / "new"}
+        assert table[name][2] == left
+    checked = run.verify()
+    assert (checked.ok, checked.results, checked.outside) == (True, 3, 1)
+    Path(table["audio"][0]).write_bytes(b"changed")
+    assert "is not what its name says" in run.verify().problems[0]
+
+
+def test_paths_that_are_categories_are_found_after_a_move(speaker, tmp_path):
+    spoken = batch.synthesize(
+        texts(2).assign(voice="calm", text=["one", "three"]), speaker, store=tmp_path / "old", progress=False
+    )
+    first, second = spoken["audio"]
+    ordered = pd.Categorical([second, first, None], categories=[second, first, "none"], ordered=True)
+    both = [first, first.replace(str(tmp_path / "old"), str(tmp_path / "new")), second]
+    frame = pd.DataFrame({"audio": [first, second, first], "ordered": ordered, "both": both})
+    frame = frame.astype({"audio": "category", "both": "category"})
+    heard = batch.transcribe(frame, speaker, store=tmp_path / "old", progress=False)
+    assert heard["status"].tolist() == ["ok"] * 3
+    shutil.move(tmp_path / "old", tmp_path / "new")
+    table = batch.load(heard.attrs["speechlab_run"], tmp_path / "new").table()
+    here = [path.replace(str(tmp_path / "old"), str(tmp_path / "new")) for path in (first, second)]
+    assert table["audio"].tolist() == [here[0], here[1], here[0]]
+    assert table["ordered"].tolist()[:2] == [here[1], here[0]]
+    assert table["ordered"].isna().tolist() == [False, False, True]
+    assert table["ordered"].cat.categories.tolist() == [here[1], here[0], "none"]
+    assert table["ordered"].cat.ordered
+    assert table["both"].tolist() == [here[0], here[0], here[1]]
+    assert {str(table[name].dtype) for name in ("audio", "ordered", "both")} == {"category"}
+
+
+def test_sound_that_was_cut_short_on_disk_is_asked_again(speaker, store):
+    frame = texts(2).assign(voice="calm", text=["one", "two"])
+    table = batch.synthesize(frame, speaker, store=store, progress=False)
+    path = Path(table["audio"][0])
+    assert table["audio"][1] == str(path)
+    path.write_bytes(b"")  # as a machine leaves it that loses its power
+    run = batch.load(table, store)
+    assert "missing or truncated" in run.verify().problems[0]
+    again = batch.synthesize(frame, speaker, store=store, progress=False)
+    assert again["status"].tolist() == ["ok"] * 2
+    assert path.read_bytes() == sound(0.5)
+    assert run.verify()
+
+
+def test_a_clock_set_back_gives_no_negative_duration(translator, reverser, store, monkeypatch):
+    real, back_s = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() - back_s[0])
+
+    def set_back(done, total):
+        back_s[0] = 172_800.0
+
+    translator.delay_s = 0.05
+    batch.translate(texts(4), reverser, **quiet(store, progress=set_back))
+    assert back_s[0]
+    assert 0.05 <= batch.runs(store)["seconds"][0] < 600
+
+
+def test_sound_of_zero_length_is_an_error_and_asked_again(store):
+    empty, asked = BytesIO(), []
+    soundfile.write(empty, np.zeros(0, dtype=np.float32), 8_000, format="WAV")
+
+    async def answer(head, body):
+        if b"GET /tts/voices" in head:
+            return reply(200, {"voices": [{**CALM, "formats": ["wav"]}]})
+        asked.append(body)
+        return reply(200, empty.getvalue()).replace(b"application/json", b"audio/wav", 1)
+
+    frame = texts(1).assign(voice="calm")
+    with Wire(answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}", max_retries=0) as lab:
+        for times in (1, 2):
+            table = batch.synthesize(frame, lab, store=store, format="wav", progress=False)
+            row = table.iloc[0]
+            assert (row["status"], row["error_type"], row["attempts"]) == ("error", "ContractError", 1)
+            assert "zero length" in row["error"]
+            assert len(asked) == times
+
+
+pytestmark = pytest.mark.filterwarnings("default:.* rows failed:UserWarning")
+
+
+def told(function, *arguments, **options):
+    """What a call returned, and the one warning that it gave."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        returned = function(*arguments, **options)
+    assert len(caught) == 1, [str(one.message) for one in caught]
+    assert caught[0].category is UserWarning
+    assert caught[0].filename == __file__
+    return returned, str(caught[0].message)
+
+
+def test_a_run_that_only_fails_says_so(reverser, translator, store):
+    translator.faults = {"number": 400}
+    frame = texts(50)
+    table, text = told(batch.translate, frame, reverser, **quiet(store, max_error_share=None))
+    assert text.startswith("50 of 50 rows failed: 50 like 'HTTP 400 Err: no: 400'. ")
+    assert "table[table['status'] == 'error']" in text
+    assert "sl.batch.failures(table)" in text
+    reasons = batch.failures(table)
+    assert reasons.to_dict("records") == [
+        {
+            "rows": 50,
+            "error_type": "BadRequestError",
+            "http_status": 400,
+            "error": "HTTP 400 Err: no: 400",
+            "first": 0,
+        }
+    ]
+
+
+def test_reasons_are_counted_with_the_commonest_first(reverser, translator, store):
+    translator.faults = {"number [3-6]$": 400, "number 7$": 403, "number 8$": 404}
+    frame = pd.concat([texts(12), pd.DataFrame({"text": [None, 5, 6.5, 7.5]})]).set_axis(
+        [f"row {n}" for n in range(16)]
+    )
+    table, text = told(batch.translate, frame, reverser, prefix="mt_", **quiet(store))
+    assert text.startswith(
+        "10 of 16 rows failed: 4 like 'HTTP 400 Err: no: 400'; 3 like \"column 'text' holds 5"
+    )
+    assert "; 2 for other reasons. " in text
+    assert "table[table['mt_status'] == 'error']" in text
+    assert "sl.batch.failures(table, prefix='mt_')" in text
+    reasons = batch.failures(table, prefix="mt_")
+    assert reasons["rows"].sum() == 10
+    assert reasons["rows"].is_monotonic_decreasing
+    assert reasons["first"].tolist()[0] == "row 3"
+    assert reasons["http_status"].dtype == "Int64"
+    again = batch.failures(batch.load(table, store))
+    pd.testing.assert_frame_equal(again, reasons)
+
+
+def test_pieces_are_told_once_and_a_run_names_itself(reverser, translator, store):
+    translator.faults = {"number 3": 400}
+    plan = batch.plan_translation([texts(2), texts(2, start=2)], reverser, store=store, **EN_JA)
+    run, text = told(batch.run, plan, reverser, progress=False)
+    assert (
+        text == "1 of 4 rows failed: 1 like 'HTTP 400 Err: no: 400'. sl.batch.failures(run) lists the reasons"
+    )
+    assert batch.failures(run)["rows"].tolist() == [1]
+    again = batch.plan_translation(texts(4), reverser, store=store, **EN_JA)
+    _, text = told(batch.run, again, reverser, progress=False, retry_failed=False)
+    assert text.startswith("1 of 4 rows failed in an earlier run, and were not asked again.")
+
+
+def test_a_table_of_results_alone_leads_to_its_run(reverser, translator, store):
+    translator.faults = {"number 1": 400}
+    table, text = told(batch.translate, texts(2), reverser, columns="result", **quiet(store))
+    run = table.attrs["speechlab_run"]
+    assert f"sl.batch.failures(sl.batch.load({run!r}, {str(store.path)!r})) lists the reasons" in text
+    assert batch.failures(table, store)["rows"].tolist() == [1]
+    with pytest.raises(InvalidRequestError, match="does not say which run"):
+        batch.failures(texts(1))
+
+
+def test_a_stop_and_failures_are_one_warning(reverser, translator, store):
+    translator.faults = {"number 0": 400}
+    _, text = told(
+        batch.translate, texts(3), reverser, budget=batch.Budget(calls=2), concurrency=1, **quiet(store)
+    )
+    assert text.startswith("the batch stopped: the budget of 2 calls is used up. 1 of 3 rows failed: ")
+
+
+def test_what_is_well_or_raised_is_not_told(reverser, translator, store):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = batch.translate(texts(2), reverser, **quiet(store))
+        translator.faults = {"number 5": 400}
+        with pytest.raises(ExceptionGroup):
+            batch.translate(texts(6), reverser, on_error="raise", **quiet(store))
+    assert batch.failures(table).empty
+    assert batch.failures(table).columns.tolist() == ["rows", "error_type", "http_status", "error", "first"]
+    assert batch.failures(pl.from_pandas(table)).empty

@@ -1,4 +1,4 @@
-"""Tables as pandas users have them: of polars, lists of dicts, packed files, folders, Series, steps in a row."""
+"""Tables as pandas users have them: of polars, lists of dicts, files, folders, Series; cells; steps in a row."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from speechlab import batch
@@ -47,7 +48,7 @@ def files(tmp_path):
 
 @pytest.mark.slow
 def test_files_of_every_kind(files, reverser, tmp_path):
-    keys = set()
+    keys, digests = set(), set()
     for number, path in enumerate(sorted(files.iterdir())):
         source, rows = (str(path), 100) if number % 2 else (path, 2)
         table = translated(source, reverser, tmp_path, chunk_rows=rows, progress=False)
@@ -55,9 +56,14 @@ def test_files_of_every_kind(files, reverser, tmp_path):
         assert table["n"].tolist() == [1, 2, 3], path
         assert table.index.tolist() == [0, 1, 2], path
         keys.add(tuple(table["key"]))
+        run = batch.load(table, tmp_path / "s")
+        digests.add(run.manifest["output_sha256"])
+        assert len(run.record.parts) == (1 if number % 2 else 2), path
         with pytest.raises(InvalidRequestError, match="'gone'; it has 'text', 'to'"):
             batch.plan_translation(path, reverser, target_lang=batch.Column("gone"), source_lang="en")
-    assert len(keys) == 1
+    assert (len(keys), len(digests)) == (1, 1)
+    exported = pq.read_schema(run.export(tmp_path / "out.parquet"))
+    assert b"speechlab_run" in exported.metadata
 
 
 def test_a_folder_whose_names_hold_a_column(reverser, tmp_path):
@@ -68,19 +74,6 @@ def test_a_folder_whose_names_hold_a_column(reverser, tmp_path):
     table = translated(tmp_path / "t", reverser, tmp_path, progress=False)
     assert sorted(table["translation"]) == sorted(TURNED)
     assert table["to"].astype(str).tolist() == ["ja", "ja", "zh"]
-
-
-def test_a_folder_that_is_no_table(reverser, tmp_path):
-    (tmp_path / "t.csv").write_text("text\na\n")
-    with pytest.raises(InvalidRequestError, match=r"is a folder without Parquet files"):
-        batch.plan_translation(tmp_path, reverser, **EN_JA)
-    (tmp_path / "a.parquet").write_bytes(b"no Parquet")
-    with pytest.raises(InvalidRequestError, match=r"cannot be read as a table"):
-        batch.plan_translation(tmp_path, reverser, **EN_JA)
-    FRAME.to_parquet(tmp_path / "a.parquet")
-    FRAME.assign(n=[{"a": 1}] * 3).to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(InvalidRequestError, match=r"cannot be read as a table"):
-        batch.plan_translation(tmp_path, reverser, **EN_JA)
 
 
 def test_lists_of_dicts(reverser, tmp_path):
@@ -118,9 +111,10 @@ def test_a_table_of_polars_comes_back_as_one(reverser, tmp_path):
 
 def test_pieces_may_be_of_any_kind(reverser, tmp_path):
     pieces = [pl.from_pandas(FRAME.iloc[:1]), pa.Table.from_pandas(FRAME.iloc[1:2]), FRAME.iloc[2:]]
-    table = translated(pieces, reverser, tmp_path, progress=False)
-    assert isinstance(table, pd.DataFrame)
-    assert table["translation"].tolist() == TURNED
+    for source in (pieces, iter(pieces), pa.Table.from_pandas(FRAME)):
+        table = translated(source, reverser, tmp_path, progress=False)
+        assert isinstance(table, pd.DataFrame)
+        assert table["translation"].tolist() == TURNED
 
 
 def test_a_series_is_a_table_of_one_column(reverser, store):
@@ -186,3 +180,88 @@ def test_steps_follow_one_another_without_prefixes(quick_lab, store):
     assert batch.to_segments(again, store)["text"].tolist() == pieces
     assert again["hypothesis"].to_list() == timed["hypothesis"].tolist()
     json.dumps(again["status"].to_list())
+
+
+def test_a_table_that_is_none(reverser, store, tmp_path):
+    (tmp_path / "rows.txt").write_text("text\n")
+    (tmp_path / "bad.parquet").write_bytes(b"no such thing")
+    for folder in ("folder", "bad", "two"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "folder" / "t.csv").write_text("text\na\n")
+    (tmp_path / "bad" / "a.parquet").write_bytes(b"no Parquet")
+    FRAME.to_parquet(tmp_path / "two" / "a.parquet")
+    FRAME.assign(n=[{"a": 1}] * 3).to_parquet(tmp_path / "two" / "b.parquet")
+    for source, words in (
+        (tmp_path / "gone.csv", "does not exist"),
+        (tmp_path / "folder", "is a folder without Parquet files"),
+        (tmp_path / "bad", "cannot be read as a table"),
+        (tmp_path / "two", "cannot be read as a table"),
+        (tmp_path / "rows.txt", r"ends in '\.txt'; give a path that ends in \.parquet"),
+        (tmp_path / "bad.parquet", "cannot be read as a table"),
+        (7, "the table is a int"),
+        ({"text": ["a"]}, "the table is a dict"),
+        ([["a"]], "gives a list; it must give DataFrames or dicts"),
+    ):
+        with pytest.raises(InvalidRequestError, match=words):
+            batch.translate(source, reverser, **quiet(store))
+    texts(0).to_parquet(tmp_path / "empty.parquet")
+    assert len(batch.translate(tmp_path / "empty.parquet", reverser, **quiet(store))) == 0
+    twice = pd.DataFrame([["a", "b"]], columns=["text", "text"])
+    with pytest.raises(InvalidRequestError, match="several columns named 'text'"):
+        batch.translate(twice, reverser, **quiet(store))
+    with pytest.raises(InvalidRequestError, match="only once"):
+        batch.plan_translation(iter([texts(1)]), reverser, store=store, **EN_JA).summary()
+
+
+@pytest.mark.slow
+def test_cells_of_a_text_file_are_as_written(reverser, tmp_path):
+    written = ["NA", "007", "None", "1.50", "null", "", "plain"]
+    lines = [f"{text},{number}" for number, text in enumerate(written)]
+    (tmp_path / "rows.csv").write_text("\n".join(["text,n", *lines]))
+    rows = [json.dumps({"text": text, "n": number}) for number, text in enumerate(written)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    for kind in ("csv", "jsonl"):
+        for size in (2, 100):
+            options = quiet(tmp_path / f"{kind}{size}", chunk_rows=size)
+            table = batch.translate(tmp_path / f"rows.{kind}", reverser, **options)
+            assert table["status"].tolist() == ["ok"] * 5 + ["error", "ok"]
+            done = table[table["status"] == "ok"]
+            assert done["translation"].tolist() == [text[::-1] for text in written if text]
+            assert table["n"].tolist() == list(range(7))
+
+
+def test_strange_cells_are_error_rows(reverser, store):
+    cells = ["fine", None, float("nan"), pd.NA, 5, b"bytes", ["list"], "half \ud800 pair", " "]
+    frame = pd.DataFrame({"text": pd.Series(cells, dtype=object)})
+    table = batch.translate(frame, reverser, **quiet(store))
+    assert table["status"].tolist() == ["ok"] + ["error"] * 8
+    assert table["error"].str.contains("is empty in this row").tolist() == [False] + [True] * 3 + [False] * 5
+    assert batch.load(table, store).table()["status"].tolist() == table["status"].tolist()
+    assert batch.load(table, store).verify()
+
+
+def test_recordings_that_cannot_be_read_say_why(reverser, store, tmp_path):
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "loop.wav").symlink_to(tmp_path / "loop.wav")
+    words = {
+        tmp_path / "gone.wav": "there is no file",
+        tmp_path: "is a folder",
+        tmp_path / "file" / "inside.wav": "cannot be read: Not a directory",
+        tmp_path / ("x" * 300): "cannot be read: File name too long",
+        tmp_path / "loop.wav": "cannot be read: Too many levels",
+        "null\0.wav": "cannot be read",
+        "": "is empty in this row",
+        " ": "is empty in this row",
+        "https://me:pw@example.com/a.wav?key=1": "cannot be read",
+        "data:audio/wav;base64,"
+        + "UklG" * 9_000: "data of 36,022 characters (data:audio/wav;base64…), where a path",
+        "UklG" * 9_000: "a text of 36,000 characters ('UklGUklGUklGUklGUklG'…) is no path",
+        7: "holds 7 (int) in this row, and must hold a recording",
+    }
+    cells = [path if isinstance(path, int) else str(path) for path in words]
+    frame = pd.DataFrame({"audio": pd.Series(cells, dtype=object)})
+    plan = batch.plan_transcription(frame, reverser, store=store)
+    assert plan.summary()["invalid"] == len(words)
+    for error, expected in zip(plan.rows, words.values(), strict=True):
+        assert expected in str(error)
+        assert len(str(error)) < 500

@@ -1,0 +1,245 @@
+"""The bundled data sets: the published files, and what prompts and recordings promise."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from speechlab.datasets import available, datasheet, prompts, zh_speech
+from speechlab.errors import ConfigurationError, InvalidRequestError
+
+DATA = Path(__file__).parents[2] / "datasets"
+FILES = {
+    "prompts": ("DATASHEET.md", "LICENSE", "en.csv", "ja.csv", "zh.csv"),
+    "zh-speech": (
+        "DATASHEET.md",
+        "manifest.csv",
+        *(f"zh-0{n}.ogg" for n in (23, 25, 28, 36, 52, 54, 55, 57)),
+    ),
+}
+
+LANGUAGES = ("ja", "en", "zh")
+CATEGORIES = (
+    "numbers", "names", "dates", "homophones", "loanwords", "questions", "short", "long", "everyday", "technical",
+)  # fmt: skip
+WRONG = ("no", 1, 0.0, [True], {}, b"en", float("nan"), object())
+
+
+def hash_files(*names):
+    """The hash of a list of hashes, as ``sha256sum`` writes it."""
+    digests = sorted(
+        (hashlib.sha256((DATA / name).read_bytes()).hexdigest(), Path(name).name) for name in names
+    )
+    return hashlib.sha256("".join(f"{digest}  {name}\n" for digest, name in digests).encode()).hexdigest()
+
+
+def test_available_lists_each_data_set_with_the_hash_of_its_files():
+    frame = available()
+    assert list(frame.columns) == ["name", "rows", "languages", "license", "version", "sha256"]
+    assert frame["name"].tolist() == list(FILES)
+    assert frame["sha256"].tolist() == [
+        hash_files(*(f"{name}/{file}" for file in files)) for name, files in FILES.items()
+    ]
+    assert frame["rows"].tolist() == [len(prompts()), len(zh_speech())]
+    assert frame["languages"].tolist() == ["ja,en,zh", "zh"]
+    for name, version in zip(frame["name"], frame["version"], strict=True):
+        text = datasheet(name)
+        assert text.startswith("# Datasheet")
+        assert all(words in text for words in (version, "## License", "## Limits"))
+
+
+def test_text_files_have_unix_line_ends_and_no_byte_order_mark():
+    for name, files in FILES.items():
+        for file in files:
+            if not file.endswith(".ogg"):
+                content = (DATA / name / file).read_bytes()
+                assert b"\r" not in content
+                assert not content.startswith(b"\xef\xbb\xbf")
+                assert content.endswith(b"\n")
+                content.decode("utf-8")
+
+
+def test_files_that_are_gone_or_changed_are_refused(tmp_path, monkeypatch):
+    installed, checkout = tmp_path / "_data", tmp_path / "datasets"
+    places = "speechlab.datasets._load.resolve_data_root.__defaults__"
+    monkeypatch.setattr(places, ((installed, checkout),))
+    again = "pip install --force-reinstall"
+    with pytest.raises(ConfigurationError, match=rf"looked at {installed} and {checkout}.*{again}"):
+        prompts()
+    (checkout / "prompts").mkdir(parents=True)
+    (checkout / "prompts" / "ja.csv").write_text("id\nja-001\n", encoding="utf-8")
+    changed = hashlib.sha256(b"id\nja-001\n").hexdigest()
+    right = hashlib.sha256((DATA / "prompts" / "ja.csv").read_bytes()).hexdigest()
+    with pytest.raises(
+        ConfigurationError, match=f"has SHA-256 {changed}, but {right} was published.*{again}"
+    ):
+        prompts("ja")
+    (installed / "prompts").mkdir(parents=True)  # an installed package is looked at first
+    with pytest.raises(
+        ConfigurationError, match=rf"{installed}.*en\.csv is missing from the data set 'prompts'"
+    ):
+        prompts("en")
+
+
+def test_the_counts_of_the_datasheet_are_those_of_the_table():
+    text = datasheet("prompts")
+    counts = prompts().groupby(["category", "language"], observed=True).size()
+    for category in CATEGORIES:
+        assert f"| {category} | {' | '.join(str(counts[category, code]) for code in LANGUAGES)} |" in text
+    quick = " | ".join(str(len(prompts(code, quick=True))) for code in LANGUAGES)
+    assert f"`quick` | {quick} |" in text
+
+
+def test_every_language_has_enough_of_everything():
+    for language in LANGUAGES:
+        frame = prompts(language)
+        assert len(frame) >= 48
+        assert set(frame["language"]) == {language}
+        counts = frame["category"].value_counts()
+        assert all(counts[category] >= 4 for category in CATEGORIES), counts
+
+
+def test_quick_rows_are_short_clear_and_varied():
+    for language in LANGUAGES:
+        frame = prompts(language, quick=True)
+        assert len(frame) >= 6
+        assert frame["category"].nunique() >= 4
+        spoken = {"ja": "reading", "en": "text", "zh": "pinyin"}[language]
+        units = frame[spoken].str.len() if language == "ja" else frame[spoken].str.split().str.len()
+        low, high = {"ja": (18, 40), "en": (6, 16), "zh": (11, 24)}[language]
+        assert units.between(low, high).all(), units.tolist()
+
+
+def test_ids_and_texts_are_unique_and_ids_are_in_order():
+    frame = prompts()
+    assert frame["id"].is_unique
+    assert frame["text"].is_unique
+    for language in LANGUAGES:
+        ids = prompts(language)["id"].tolist()
+        assert ids == [f"{language}-{number:03d}" for number in range(1, len(ids) + 1)]
+
+
+def test_cells_are_clean():
+    frame = prompts()
+    for column in frame.select_dtypes("string"):
+        for value in frame[column].dropna():
+            assert value == value.strip(), value
+            assert value, column
+            assert unicodedata.is_normalized("NFC", value), value
+            assert not re.search(r"[\x00-\x1f\x7f\u200b-\u200f\ufeff\ufffd]|  ", value), value
+    assert frame["text"].str[-1].isin([*".?!。？！"]).all()
+
+
+def test_japanese_readings_are_katakana_only():
+    frame = prompts("ja")
+    for text, reading in zip(frame["text"], frame["reading"], strict=True):
+        assert re.fullmatch("[ァ-ヴー]+", reading), text
+        assert not re.search("[ヲヂヅヮ]", reading), text
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_japanese_readings_agree_with_openjtalk():
+    openjtalk = pytest.importorskip("pyopenjtalk")
+    frame = prompts("ja")
+    differing = set()
+    for row in frame.itertuples():
+        spoken = re.sub("[^ァ-ヴー]", "", openjtalk.g2p(row.text, kana=True)).replace("ヲ", "オ")
+        if spoken != row.reading:
+            differing.add(row.id)
+    noted = set(frame.loc[frame["note"].str.contains("OpenJTalk", na=False), "id"])
+    assert differing == noted
+
+
+def test_chinese_pinyin_has_one_syllable_for_each_character():
+    for row in prompts("zh").itertuples():
+        syllables = row.pinyin.split()
+        for syllable in syllables:
+            assert re.fullmatch("[a-zü]+[1-5]|[A-Z]+|Wi-Fi", syllable), (row.id, syllable)
+        if not re.search("[0-9A-Za-z]", row.text):
+            characters = len(re.findall("[一-鿿]", row.text)) - row.text.count("点儿")
+            assert len(syllables) == characters, row.id
+
+
+def test_chinese_is_simplified():
+    opencc = pytest.importorskip("opencc")
+    convert = opencc.OpenCC("t2s").convert
+    for text in prompts("zh")["text"]:
+        assert convert(text) == text
+
+
+def test_translations_are_there_and_in_the_right_language():
+    frame = prompts()
+    english = frame["language"] == "en"
+    assert frame.loc[english, "translation_ja"].notna().all()
+    assert frame.loc[~english, "translation_en"].notna().all()
+    assert frame.loc[english, "translation_en"].isna().all()
+    for text in frame.loc[~english, "translation_en"]:
+        assert not re.search("[぀-ヿ一-鿿]", text), text
+    for text in frame.loc[english, "translation_ja"]:
+        assert re.search("[ぁ-ゖ]", text), text
+        assert text[-1] in "。？！", text
+    # columns of one language are empty elsewhere
+    assert frame["reading"].notna().equals(frame["language"] == "ja")
+    assert frame["pinyin"].notna().equals(frame["language"] == "zh")
+
+
+def test_dtypes_survive_filtering():
+    whole = prompts()
+    for part in (
+        prompts("ja"),
+        prompts(category="dates"),
+        prompts("zh", "short", quick=False),
+        prompts(quick=True),
+    ):
+        assert part.dtypes.equals(whole.dtypes)
+        assert part.index.tolist() == list(range(len(part)))
+    assert str(whole["text"].dtype).startswith("string")
+    assert whole["quick"].dtype == bool
+    assert tuple(whole["language"].cat.categories) == LANGUAGES
+    assert tuple(whole["category"].cat.categories) == CATEGORIES
+
+
+def test_filters_add_up_to_the_whole():
+    whole = prompts()
+    assert len(whole) == len(prompts(quick=True)) + len(prompts(quick=False))
+    assert whole["id"].tolist() == [i for language in LANGUAGES for i in prompts(language)["id"]]
+    frame = prompts("en")
+    frame.loc[:, "text"] = "changed"  # a result belongs to the caller
+    assert "changed" not in set(prompts("en")["text"])
+
+
+def test_values_of_another_kind_are_refused():
+    for wrong in WRONG:
+        for parameter in ("language", "category", "quick"):
+            with pytest.raises(InvalidRequestError, match=f"{parameter} must be one of") as caught:
+                prompts(**{parameter: wrong})
+            assert caught.value.parameter == parameter
+        with pytest.raises(InvalidRequestError, match="name must be one of 'prompts', 'zh-speech'"):
+            datasheet(wrong)
+
+
+def test_recordings_are_what_their_manifest_and_datasheet_say():
+    frame, sheet, texts = zh_speech(), datasheet("zh-speech"), prompts("zh").set_index("id")["text"]
+    assert " ".join(frame.columns) == "audio id language text voice license sha256 duration_s"
+    assert 6 <= len(frame) <= 8
+    assert frame["id"].is_unique
+    assert frame["voice"].nunique() >= 3
+    assert set(frame["language"]) == {"zh"}
+    assert frame["duration_s"].dtype == "float64"
+    paths = [Path(path) for path in frame["audio"]]
+    assert sum(path.stat().st_size for path in paths[0].parent.iterdir() if path.is_file()) < 400_000
+    for path, row in zip(paths, frame.itertuples(), strict=True):
+        assert path.is_absolute()
+        assert texts[row.id] == row.text
+        assert f"| {row.id} | {row.voice} |" in sheet  # with its error rate
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == row.sha256
+        samples, rate = soundfile.read(path)
+        assert (rate, samples.ndim) == (24_000, 1)
+        assert len(samples) / rate == pytest.approx(row.duration_s, abs=0.002)
+        assert 0.1 < np.abs(samples).max() <= 1.0
