@@ -190,17 +190,3 @@ def test_refusals_are_a_few_lines_in_a_cell(reverser, translator, store, tmp_pat
             assert isinstance(error.__cause__, Exception)  # its words are in the message, so it is not shown
             assert len(shown.splitlines()) <= 12, shown
         run("await other.aclose()")
-
-
-@pytest.mark.slow
-def test_a_tab_completes_arguments(monkeypatch):
-    from IPython.core.completer import IPCompleter, provisionalcompleter
-
-    completer = IPCompleter(namespace={"batch": batch, "frame": FRAME})
-    for line, expected in (
-        ("batch.translate(frame, lab, source_l", "source_lang="),
-        ("frame.speech.synthesize(lab, samp", "sample_rate="),
-    ):
-        with provisionalcompleter():
-            found = [one.text for one in completer.completions(line, len(line))]
-        assert any(expected.endswith(text) for text in found), (line, found)

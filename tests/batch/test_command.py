@@ -124,40 +124,6 @@ def test_the_commonest_errors_are_named(command, translator, tmp_path):
     assert lines[-1].endswith("column 'text' is empty in this row")
 
 
-@pytest.mark.engines
-def test_there_and_back_on_the_real_service(live_service, tmp_path):
-    env = {
-        **os.environ,
-        "SPEECHLAB_BASE_URL": live_service.base_url,
-        "SPEECHLAB_API_KEY": live_service.api_key,
-    }
-    frame = pd.DataFrame({"text": ["The quick brown fox.", "Good morning."], "voice": "heart"})
-    frame.to_parquet(tmp_path / "rows.parquet")
-    heard = ["asr", "said/results.parquet", "--out", "heard", "--language", "en", "--prefix", "asr_"]
-    heard += ["--vad", "segments"]
-
-    def command(*arguments):
-        return speechlab("batch", *arguments, env=env, cwd=tmp_path)
-
-    command("tts", "rows.parquet", "--out", "said", "--format", "wav").check_returncode()
-    command(*heard).check_returncode()
-    command(*heard, "--segments", "heard/{file}.srt").check_returncode()
-    command(*heard, "--segments", "heard/all.csv.gz").check_returncode()
-    assert command(*heard, "--segments", "heard/all.srt").returncode not in {0, 1, 3}
-    table = pd.read_parquet(tmp_path / "heard" / "results.parquet")
-    assert "fox" in table["asr_hypothesis"].iloc[0].lower()
-    subtitles = [segments.read(path) for path in sorted((tmp_path / "heard").glob("*.srt"))]
-    pieces = pd.read_parquet(tmp_path / "heard" / "segments.parquet")
-    table = segments.read(tmp_path / "heard" / "all.csv.gz")
-    assert segments.equal(table[["file", "start", "end", "text"]], pieces[["file", "start", "end", "text"]])
-    assert len(subtitles) == 2
-    assert sorted(" ".join(one["text"]) for one in subtitles) == sorted(
-        pieces.groupby("file")["text"].agg(" ".join)
-    )
-    assert set(pieces["position"]) == {0, 1}
-    assert (pieces["end"] > pieces["start"]).all()
-
-
 @pytest.mark.slow
 def test_segments_of_any_format(ears, tmp_path):
     for number in range(3):
@@ -178,6 +144,12 @@ def test_segments_of_any_format(ears, tmp_path):
         assert "no segments of 1 rows: r1.wav" in done.stderr
         found.append(segments.read(tmp_path / name, form))
     assert [table["file"].tolist() for table in found] == [["r0.wav", "r2.wav"]] * 4
+    assert command("--segments", "heard/{file}.srt").returncode == 0
+    captions = [segments.read(tmp_path / "heard" / f"{name}.srt") for name in ("r0", "r2")]
+    assert [" ".join(one["text"]) for one in captions] == ["word"] * 2
+    pieces = pd.read_parquet(tmp_path / "heard" / "segments.parquet")
+    same = ["file", "start", "end", "text"]
+    assert segments.equal(pieces[same], found[2][same])
     assert Ears.asked == 3
     for wrong, text in (
         (("--segments", "a.jsonl"), "--segments-format"),

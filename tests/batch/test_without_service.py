@@ -15,7 +15,7 @@ from speechlab.errors import (
     PermissionDeniedError,
     ServerError,
 )
-from support.batches import EN_JA, quiet, texts
+from support.batches import EN_JA, Notes, quiet, texts
 from support.translator import Translator, Wire, reply
 
 
@@ -46,88 +46,73 @@ def service():
         yield made
 
 
-@pytest.mark.parametrize("status", [403, 404])
-def test_texts_are_translated_without_a_catalogue(service, store, status):
-    service.catalogue = status
+@pytest.fixture
+def lab(service):
+    """A client that is not patient."""
     with Client(base_url=service.base_url, max_retries=0) as lab:
-        for expected in ("ok", "cached"):
-            table = batch.translate(texts(3), lab, **quiet(store))
-            assert table["status"].tolist() == [expected] * 3
-        assert batch.load(table, store).manifest["service"] == service.base_url
-        if status == 403:
-            with pytest.raises(PermissionDeniedError):
-                batch.synthesize(texts(1).assign(voice="calm"), lab, store=store, progress=False)
+        yield lab
 
 
-def test_a_finished_run_is_repeated_while_the_service_is_off(service, store, tmp_path):
+@pytest.mark.parametrize("status", [403, 404])
+def test_texts_are_translated_without_a_catalogue(service, lab, store, status):
+    service.catalogue = status
+    for expected in ("ok", "cached"):
+        table = batch.translate(texts(3), lab, **quiet(store))
+        assert table["status"].tolist() == [expected] * 3
+    assert batch.load(table, store).manifest["service"] == service.base_url
+    if status == 403:
+        with pytest.raises(PermissionDeniedError):
+            batch.synthesize(texts(1).assign(voice="calm"), lab, store=store, progress=False)
+
+
+def test_a_finished_run_is_repeated_while_the_service_is_off(service, lab, store, tmp_path):
     texts(3).to_csv(tmp_path / "rows.csv", index=False)
     for source in (texts(3), tmp_path / "rows.csv"):
-        with Client(base_url=service.base_url, max_retries=0) as lab:
-            batch.translate(source, lab, **quiet(store))
+        batch.translate(source, lab, **quiet(store))
     service.catalogue, service.asked = 0, 0
     for source in (texts(3), tmp_path / "rows.csv"):
-        with Client(base_url=service.base_url) as lab:  # which would be patient
-            table = batch.translate(source, lab, **quiet(store))
+        with Client(base_url=service.base_url) as patient:
+            table = batch.translate(source, patient, **quiet(store))
         assert table["status"].tolist() == ["cached"] * 3
         assert table["translation"].tolist() == [text[::-1] for text in table["text"]]
     assert service.asked == 2
     assert batch.load(table, store).verify()
 
 
-def test_an_unfinished_run_needs_its_service(service, store, tmp_path):
-    with Client(base_url=service.base_url, max_retries=0) as lab:
-        batch.translate(texts(3), lab, **quiet(store))
+def test_an_unfinished_run_needs_its_service(service, lab, store, tmp_path):
+    batch.translate(texts(3), lab, **quiet(store))
     service.catalogue = 0
-    with Client(base_url=service.base_url, max_retries=0) as lab:
-        with pytest.raises(APIConnectionError, match=re.escape(service.base_url)):
-            batch.translate(texts(4), lab, **quiet(store))
-        with pytest.raises(APIConnectionError, match=re.escape(service.base_url)):
-            batch.translate(texts(3), lab, **quiet(tmp_path / "another"))
+    with Client(base_url=service.base_url, max_retries=0) as other:  # that knows no catalogue yet
+        for rows, place in ((4, store), (3, tmp_path / "another")):
+            with pytest.raises(APIConnectionError, match=re.escape(service.base_url)):
+                batch.translate(texts(rows), other, **quiet(place))
     run = batch.load(store.path)
     assert (run.status, run.manifest["statuses"]) == ("failed", {"cached": 3, "cancelled": 1})
     assert sum(service.translator.calls.values()) == 3
 
 
-def test_a_plan_is_of_one_service(service, store):
-    with Client(base_url=service.base_url, max_retries=0) as lab:
-        batch.translate(texts(3), lab, **quiet(store))
+def test_a_plan_is_of_one_service(service, lab, store):
+    batch.translate(texts(3), lab, **quiet(store))
     service.catalogue = 0
-    with Client(base_url=service.base_url, max_retries=0) as lab:
-        plan = batch.plan_translation(texts(4), lab, store=store, **EN_JA)
+    with Client(base_url=service.base_url, max_retries=0) as other:
+        plan = batch.plan_translation(texts(4), other, store=store, **EN_JA)
         assert plan.summary()["calls"] == 1
         service.catalogue, service.name = 200, "reverser/2"
         with pytest.raises(InvalidRequestError, match="'reverser/2', and the plan was made for 'reverser/1'"):
-            batch.run(plan, lab, progress=False)
+            batch.run(plan, other, progress=False)
         assert sum(service.translator.calls.values()) == 3
-        table = batch.translate(texts(4), lab, **quiet(store))
+        table = batch.translate(texts(4), other, **quiet(store))
         assert table["status"].tolist() == ["ok"] * 4
-
-
-class Told:
-    """A watcher that keeps what it is told."""
-
-    def __init__(self):
-        self.waits, self.began = [], []
-
-    def begin(self, operation):
-        self.began.append(operation)
-
-    def update(self, outcomes, counts):
-        if counts.waiting:
-            self.waits.append(counts.waiting)
-
-    def end(self):
-        pass
 
 
 @pytest.mark.slow
 def test_a_service_that_starts_is_waited_for(service, store):
-    service.failing, told = 3, Told()
-    given = {**EN_JA, "store": store, "progress": told}
+    service.failing, told = 3, Notes()
     with Client(base_url=service.base_url) as lab:
-        table = batch.translate(texts(3), lab, **given)
+        table = batch.translate(texts(3), lab, **quiet(store, progress=told))
     assert table["status"].tolist() == ["ok"] * 3
-    assert told.waits[0].startswith("waiting for the service to come back")
+    waits = [counts.waiting for counts in told.counts if counts.waiting]
+    assert waits[0].startswith("waiting for the service to come back")
     assert set(told.began) == {"translate"}
 
 

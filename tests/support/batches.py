@@ -1,4 +1,4 @@
-"""Texts for batches, and options for translating them without a word."""
+"""Texts for batches, options for translating them without a word, and a watcher."""
 
 from __future__ import annotations
 
@@ -13,3 +13,20 @@ def texts(count, start=0):
 
 def quiet(store, **options):
     return {**EN_JA, "store": store, "progress": False, **options}
+
+
+class Notes:
+    """A watcher that keeps what it is told."""
+
+    def __init__(self):
+        self.began, self.told, self.counts, self.ended = [], [], [], 0
+
+    def begin(self, operation):
+        self.began.append(operation)
+
+    def update(self, outcomes, counts):
+        self.told += outcomes
+        self.counts.append(counts)
+
+    def end(self):
+        self.ended += 1

@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from speechlab.client import Client
 from support.sockets import dechunked
 
 
@@ -69,6 +70,14 @@ class Wire:
         asyncio.run_coroutine_threadsafe(stop(), self.loop)
         self._thread.join(10)
         self.loop.close()
+
+
+@contextmanager
+def reached(service, **options):
+    """A client of a service that answers on a wire."""
+    answer = service.answer if hasattr(service, "answer") else service
+    with Wire(answer) as wire, Client(f"http://127.0.0.1:{wire.port}", **options) as lab:
+        yield lab
 
 
 def reply(status, body, *headers):

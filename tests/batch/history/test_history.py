@@ -20,7 +20,7 @@ from speechlab.client import Client
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.store import Store
 from support.batches import EN_JA, quiet, texts
-from support.translator import Wire, reply
+from support.translator import reached, reply
 
 
 def test_a_run_is_found_again_by_its_table_and_by_its_id(reverser, store):
@@ -122,25 +122,6 @@ def test_export_joins_pieces_of_different_columns(reverser, tmp_path, monkeypatc
     pd.testing.assert_frame_equal(pd.read_parquet(run.export(tmp_path / "twice.parquet")), file)
 
 
-def test_cells_that_no_file_can_hold_cost_nothing_of_the_run(reverser, store, tmp_path):
-    frame = texts(2).assign(z=[1 + 2j, 3j], o=[{1}, object], p=pd.period_range("2024", periods=2, freq="Y"))
-    table = batch.translate(frame, reverser, **quiet(store))
-    assert table["status"].tolist() == ["ok", "ok"]
-    run = batch.load(table, store)
-    assert run.verify()
-    assert run.table()["z"].tolist() == ["(1+2j)", "3j"]
-    assert run.table()["p"].tolist() == frame["p"].tolist()
-    assert pd.read_parquet(run.export(tmp_path / "out.parquet"))["z"].tolist() == ["(1+2j)", "3j"]
-
-
-def test_categories_stay_categories_in_pieces(reverser, store):
-    pieces = [pd.DataFrame({"text": [text], "k": pd.Categorical([kind])}) for text, kind in ("ax", "by")]
-    table = batch.translate(iter(pieces), reverser, **quiet(store))
-    assert table["k"].dtype == "category"
-    assert table["k"].tolist() == ["x", "y"]
-    pd.testing.assert_frame_equal(batch.load(table, store).table(), table)
-
-
 def test_export_escapes_formulas_without_loss(reverser, tmp_path):
     for ending in (".csv", ".tsv"):
         texts = ["=1+1", "+1", "-1", "@a", "'=2", "it's", "plain"]
@@ -190,7 +171,7 @@ def speaker():
             b"application/json", b"audio/flac", 1
         )
 
-    with Wire(answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}", max_retries=0) as lab:
+    with reached(answer, max_retries=0) as lab:
         lab.asked = asked
         yield lab
 
@@ -308,7 +289,7 @@ def test_sound_of_zero_length_is_an_error_and_asked_again(store):
         return reply(200, empty.getvalue()).replace(b"application/json", b"audio/wav", 1)
 
     frame = texts(1).assign(voice="calm")
-    with Wire(answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}", max_retries=0) as lab:
+    with reached(answer, max_retries=0) as lab:
         for times in (1, 2):
             table = batch.synthesize(frame, lab, store=store, format="wav", progress=False)
             row = table.iloc[0]

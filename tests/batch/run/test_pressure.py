@@ -18,7 +18,7 @@ from speechlab.errors import AuthenticationError, StoreError
 from speechlab.store import Store
 from support.batches import EN_JA, quiet, texts
 from support.forked import script
-from support.translator import Translator, Wire, in_the_way, reply
+from support.translator import Translator, Wire, in_the_way, reached, reply
 
 
 class Hostile(Translator):
@@ -46,7 +46,7 @@ def no(status, *headers):
 
 def run(judge, store, rows, delay_s=0.01, kind=Hostile, **options):
     service = kind(judge, delay_s)
-    with Wire(service.answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}") as lab:
+    with reached(service) as lab:
         return batch.translate(texts(rows), lab, **quiet(store, **options)), service
 
 
@@ -142,7 +142,7 @@ def test_what_the_service_asked_for_is_told_when_it_is_given_up(tmp_path, status
 @pytest.mark.slow
 def test_what_a_concurrency_says_counts(tmp_path):
     service = Hostile(lambda _: Hostile.OK, delay_s=0.2)
-    with Wire(service.answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}") as lab:
+    with reached(service) as lab:
         batch.translate(texts(200), lab, **quiet(tmp_path / "a", concurrency=40))
         assert 30 < service.most <= 40
         service.most = 0
@@ -154,8 +154,7 @@ def test_what_a_concurrency_says_counts(tmp_path):
 def test_a_key_that_is_withdrawn_discards_nothing(tmp_path, caplog):
     service = Hostile(lambda one: Hostile.OK if len(one.began) < 40 else no(401), delay_s=0.1)
     with (
-        Wire(service.answer) as wire,
-        Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
+        reached(service) as lab,
         pytest.raises(
             AuthenticationError, match=r"40 of 200 rows are kept in run \S+, and the same call again"
         ),
@@ -170,8 +169,7 @@ def test_a_key_that_is_withdrawn_discards_nothing(tmp_path, caplog):
 def test_a_full_disk_ends_the_run_with_one_error(tmp_path, caplog):
     service = Hostile(lambda _: Hostile.OK)
     with (
-        Wire(service.answer) as wire,
-        Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
+        reached(service) as lab,
         Store(tmp_path / "a") as store,
     ):
         (pages,) = store._db.execute("PRAGMA page_count").fetchone()
@@ -238,8 +236,7 @@ def test_a_store_that_is_removed_or_moved_ends_the_run(tmp_path, happens):
             happens(folder)
 
     with (
-        Wire(service.answer) as wire,
-        Client(base_url=f"http://127.0.0.1:{wire.port}") as lab,
+        reached(service) as lab,
         pytest.raises(StoreError, match=r"is gone: its folder was removed or moved .* kept in it$"),
     ):
         batch.translate(texts(2000), lab, **{**quiet(folder), "progress": tell})
@@ -255,10 +252,8 @@ def test_a_function_of_progress_that_raises_ends_the_run(tmp_path, at):
 
     service = Hostile(lambda _: Hostile.OK)
     options = {**EN_JA, "store": tmp_path / "a", "progress": tell}
-    with Wire(service.answer) as wire:
-        lab = Client(base_url=f"http://127.0.0.1:{wire.port}")
-        with lab, pytest.raises(LookupError, match="no such widget"):
-            batch.translate(texts(60), lab, **options)
+    with reached(service) as lab, pytest.raises(LookupError, match="no such widget"):
+        batch.translate(texts(60), lab, **options)
     with Store(tmp_path / "a") as store:
         assert len(store) - 1 == sum(service.calls.values()) >= at  # and the catalogue
 

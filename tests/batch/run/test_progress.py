@@ -13,28 +13,12 @@ import pytest
 
 from speechlab import batch
 from speechlab.batch import Counts, Outcome, Tally
-from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
 from speechlab.notebook import open_bar
 from speechlab.widgets import BatchPreview
-from support.batches import EN_JA, texts
+from support.batches import EN_JA, Notes, texts
 from support.forked import Script
-from support.translator import Translator, Wire, reply
-
-
-class Notes:
-    def __init__(self):
-        self.began, self.told, self.counts, self.ended = [], [], [], 0
-
-    def begin(self, operation):
-        self.began.append(operation)
-
-    def update(self, outcomes, counts):
-        self.told += outcomes
-        self.counts.append(counts)
-
-    def end(self):
-        self.ended += 1
+from support.translator import Translator, Wire, reached, reply
 
 
 def test_a_watcher_is_told_each_call_once_and_the_end(reverser, translator, store):
@@ -223,7 +207,7 @@ def test_the_bar_says_what_a_run_waits_for(tmp_path, columns):
 def test_the_preview_says_what_a_run_waits_for(store):
     preview, said = BatchPreview(), []
     preview.observe(lambda change: said.append(change["new"]), "summary")
-    with Wire(Quota().answer) as wire, Client(base_url=f"http://127.0.0.1:{wire.port}") as lab:
+    with reached(Quota()) as lab:
         batch.translate(texts(40), lab, store=store, progress=preview, **EN_JA)
     waiting = [line for line in said if "waiting" in line]
     assert waiting
@@ -250,9 +234,8 @@ def test_a_long_wait_is_told_in_minutes(tmp_path):
 
     words = r"waiting for the service's quota, (30 min \d|29 min 5\d) s"
     with (
-        Wire(Busy().answer) as wire,
         # a key of its own: other clients of the same key and address would wait as well, and ports come again
-        Client(base_url=f"http://127.0.0.1:{wire.port}", api_key="sl:that-waits-for-half-an-hour") as lab,
+        reached(Busy(), api_key="sl:that-waits-for-half-an-hour") as lab,
         pytest.raises(RuntimeError, match=words),
     ):
         batch.translate(texts(4), lab, store=tmp_path, progress=Impatient(), **EN_JA)
