@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import sqlite3
@@ -14,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 import soundfile
 
-from speechlab import Store, datasets, segments
+from speechlab import Store, batch, datasets, segments
 from speechlab.audio import AudioClip, FileSegment
-from speechlab.batch._run.lease import adopt_results_of_lost_runs, parse_part
+from speechlab.client import system
 from speechlab.errors import (
     AudioDecodeError,
     AudioError,
@@ -33,88 +34,82 @@ from support.memory import grown_mib
 DIGEST = "0" * 64
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "unit"), [("a.srt.gz", b"0"), ("a.csv.gz", b"\n"), ("a.jsonl.gz", b",")])
-def test_packed_texts_have_a_limit(tmp_path, unit, name):
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(unit * (160 << 20), 1))
-    read = segments.read if "srt" in name else datasets.read
-    with grown_mib() as grown, pytest.raises(SpeechLabError, match="unpacks to more than"):
-        read(path)
-    assert grown() < 150
-
-
-def test_a_table_has_a_limited_number_of_columns(tmp_path):
-    for sign in (",", ";", "\t"):
-        (tmp_path / "a.csv").write_text(sign * 1_000_000 + "a")
-        with pytest.raises(InvalidRequestError, match="20,000 columns"):
-            datasets.read(tmp_path / "a.csv")
-
-
 CUE = b"1\n00:00:00,000 --> 00:00:01,000\nx\n"
 
 
+def pack_header(kind):
+    """A tar whose name or fields would take 100 MiB."""
+    header = tarfile.TarInfo("a")
+    header.type, header.size = kind, 100 << 20
+    return header.tobuf() + bytes(199 << 20)
+
+
+def pack_table(table):
+    file = io.BytesIO()
+    pq.write_table(table, file, compression="zstd")
+    return file.getvalue()
+
+
+def pack_texts():
+    texts = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000, pa.int32()), pa.array(["x" * 1_000_000]))
+    return pack_table(pa.table({"text": texts}))
+
+
+PLACE = "unpacks to more than"
+LINES = "more than 200,000 lines"
+READERS = (datasets.read, segments.read, read_stored_table)
+LARGE = [
+    *(
+        (name, lambda unit=unit: gzip.compress(unit * (160 << 20), 1), PLACE)
+        for name, unit in (("a.srt.gz", b"0"), ("a.csv.gz", b"\n"), ("a.jsonl.gz", b","))
+    ),
+    *(
+        (name, lambda line=line: gzip.compress(line * (12_000_000 // len(line))), LINES)
+        for name, line in (
+            ("a.jsonl.gz", b"{}\n"),
+            ("a.csv.gz", b"a,b\n"),
+            ("a.srt.gz", CUE),
+            ("a.vtt.gz", CUE),
+        )
+    ),
+    ("a.json.gz", lambda: gzip.compress(b"[" + b"[]," * 3_000_000 + b"{}]"), "more than 1,500,000 values"),
+    *(("a.tar", lambda kind=kind: pack_header(kind), "104,857,600 bytes") for kind in (b"L", b"x")),
+    *(("a.csv", lambda sign=sign: sign * 1_000_000 + b"a", "20,000 columns") for sign in (b",", b";", b"\t")),
+    ("a.parquet", lambda: pack_table(pa.table({"text": pa.array(np.zeros(5_000_000, np.int8))})), PLACE),
+    ("a.parquet", pack_texts, PLACE),
+]
+
+
 @pytest.mark.slow
-def test_a_packed_text_has_a_limited_number_of_lines(tmp_path):
-    for name, line in (("a.jsonl.gz", b"{}\n"), ("a.csv.gz", b"a,b\n"), ("a.srt.gz", CUE), ("a.vtt.gz", CUE)):
-        (tmp_path / name).write_bytes(gzip.compress(line * (12_000_000 // len(line))))
-        read = segments.read if name[2:5] in {"srt", "vtt"} else datasets.read
-        with grown_mib() as grown, pytest.raises(SpeechLabError, match="more than 200,000 lines"):
-            read(tmp_path / name)
-        assert grown() < 100
+@pytest.mark.parametrize(
+    ("name", "pack", "words"), LARGE, ids=[f"{name} {words}" for name, _, words in LARGE]
+)
+def test_what_is_large_inside_is_refused(tmp_path, name, pack, words):
+    path = tmp_path / name
+    path.write_bytes(pack())
+    captions = name[2:5] in {"srt", "vtt"} or name == "a.json.gz"
+    for read in READERS if name == "a.parquet" else READERS[captions : captions + 1]:
+        with grown_mib() as grown, pytest.raises(SpeechLabError, match=words) as caught:
+            read(path)
+        assert grown() < (40 if name == "a.tar" else 100)
+        assert isinstance(caught.value, InvalidRequestError | SegmentFileError | StoreError)
 
 
-def test_packed_json_of_segments_has_a_limited_number_of_values(tmp_path):
-    (tmp_path / "a.json.gz").write_bytes(gzip.compress(b"[" + b"[]," * 3_000_000 + b"{}]"))
-    with grown_mib() as grown, pytest.raises(SegmentFileError, match="more than 1,500,000 values"):
-        segments.read(tmp_path / "a.json.gz")
-    assert grown() < 100
-
-
-def test_json_lines_have_a_limited_number_of_columns(tmp_path):
+@pytest.mark.slow
+def test_tables_have_a_limited_number_of_columns(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(
+        pack_table(pa.table({f"a{number}": pa.nulls(0, pa.int8()) for number in range(20_001)}))
+    )
     lines = [json.dumps({f"{row}-{name}": 1 for name in range(3_000)}) for row in range(10)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    with pytest.raises(InvalidRequestError, match="more than 20,000 columns, from line 7 on"):
-        datasets.read(tmp_path / "a.jsonl")
     (tmp_path / "b.jsonl").write_text("{" + ",".join(f'"{name}":1' for name in range(800_000)) + "}\n")
-    with pytest.raises(InvalidRequestError, match="line 1: the JSON has more than 1,500,000 values"):
-        datasets.read(tmp_path / "b.jsonl")
-
-
-def test_names_in_a_tar_have_a_limit(tmp_path):
-    for kind in (tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE):
-        header = tarfile.TarInfo("a")
-        header.type, header.size = kind, 100 << 20
-        with (tmp_path / "a.tar").open("wb") as file:
-            file.write(header.tobuf())
-            file.truncate(200 << 20)
-        with (
-            grown_mib() as grown,
-            pytest.raises(InvalidRequestError, match="a name or fields of 104,857,600 bytes"),
-        ):
-            datasets.read(tmp_path / "a.tar")
-        assert grown() < 40
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["rows", "texts", "columns"])
-def test_tables_of_parquet_have_a_limit(tmp_path, kind):
-    if kind == "rows":
-        table = pa.table({"text": pa.array(np.zeros(5_000_000, np.int8))})
-    elif kind == "columns":
-        table = pa.table({f"a{number}": pa.nulls(0, pa.int8()) for number in range(20_001)})
-    else:
-        texts = pa.DictionaryArray.from_arrays(pa.array([0] * 2_000, pa.int32()), pa.array(["x" * 1_000_000]))
-        table = pa.table({"text": texts})
-    pq.write_table(table, tmp_path / "a.parquet", compression="zstd")
-    # Tables of very many columns take long to open, and all readers look at their head in one place.
-    for read in (datasets.read, segments.read, read_stored_table)[: 1 if kind == "columns" else 3]:
-        with (
-            grown_mib() as grown,
-            pytest.raises(SpeechLabError, match=r"unpacks to more than|at most 20,000"),
-        ):
-            read(tmp_path / "a.parquet")
-        assert grown() < 100
+    for name, words in (
+        ("a.parquet", "at most 20,000"),
+        ("a.jsonl", "more than 20,000 columns, from line 7 on"),
+        ("b.jsonl", "line 1: the JSON has more than 1,500,000 values"),
+    ):
+        with pytest.raises(InvalidRequestError, match=words):
+            datasets.read(tmp_path / name)
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +189,14 @@ def test_a_store_has_no_triggers(tmp_path, store):
         Store(store.path)
 
 
-def test_lines_of_a_part_are_checked():
+def translate(store, texts=("hello",)):
+    with system("echo", translate=lambda text: text, version="1") as lab:
+        given = {"source_lang": "en", "target_lang": "ja", "store": store, "progress": False}
+        return batch.translate(list(texts), lab, **given)["status"].tolist()
+
+
+def test_lines_of_a_part_are_checked(store):
+    """A part of a run that was lost holds what its workers had got."""
     good = {
         "key": "key",
         "timing": {"attempts": 1, "latency_s": 0.5},
@@ -215,14 +217,22 @@ def test_lines_of_a_part_are_checked():
         {"files": {"audio": [DIGEST, ".wav", 2**63]}},
         {"attempt": ["key", 0.0, 0.5, "ok", 10**30, None, None]},
     ]
-    lines = [json.dumps(good), "[]", "null", "{", *(json.dumps(good | change) for change in bad)]
-    assert [key for key, _, _ in parse_part("\n".join(lines).encode())] == ["key"]
+    keyed = [{**good, "key": f"bad {number}", **change} for number, change in enumerate(bad)]
+    lines = [{**good, "key": "good", "files": {}}, [], None, *keyed, {**good, "key": "last", "files": {}}]
+    part = store.path / "parts" / "a-run" / "translate-1-0.jsonl"
+    part.parent.mkdir(parents=True)
+    part.write_text("{\n" + "\n".join(map(json.dumps, lines)))
+    before = len(store)
+    assert translate(store) == ["ok"]
+    assert not part.exists()
+    assert [store.get(key) is not None for key in ("good", "last")] == [True, True]
+    assert len(store) == before + 2 + 2  # and the translation, and the catalogue
 
 
 def test_no_folder_behind_a_link_is_removed(tmp_path, store):
     (tmp_path / "home" / "pictures").mkdir(parents=True)
     (store.path / "parts").symlink_to(tmp_path / "home")
-    adopt_results_of_lost_runs(store)
+    assert translate(store) == ["ok"]
     assert (tmp_path / "home" / "pictures").is_dir()
 
 
