@@ -33,10 +33,9 @@ WRONG = ("no", 1, 0.0, [True], {}, b"en", float("nan"), object())
 
 def hash_files(*names):
     """The hash of a list of hashes, as ``sha256sum`` writes it."""
-    digests = sorted(
-        (hashlib.sha256((DATA / name).read_bytes()).hexdigest(), Path(name).name) for name in names
-    )
-    return hashlib.sha256("".join(f"{digest}  {name}\n" for digest, name in digests).encode()).hexdigest()
+    files = sorted((Path(name).name, (DATA / name).read_bytes()) for name in names)
+    lines = (f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in files)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def test_available_lists_each_data_set_with_the_hash_of_its_files():

@@ -14,7 +14,7 @@ import speechlab as sl
 from speechlab import batch
 from speechlab.batch import Budget, LeaseTurns, Outcome, PlannedCall, Spending
 from speechlab.client import Synthesize
-from speechlab.errors import APIConnectionError, InvalidRequestError
+from speechlab.errors import APIConnectionError
 from support.batches import EN_JA, quiet, texts
 
 PRICES = {"calls": 0.01, "characters": 0.002, "tokens": 0.001}
@@ -49,35 +49,23 @@ def test_what_is_known_costs_nothing(reverser, store):
     assert (run.status, run.manifest["usage"]["cost"]) == ("finished", 0)
 
 
-def test_tokens_have_a_limit(reverser, translator, store):
-    with pytest.warns(UserWarning, match="the budget of 100 tokens is used up"):
-        table = batch.translate(texts(40), reverser, budget=Budget(tokens=100), **quiet(store, concurrency=1))
-    assert 30 < table["usage_tokens"].sum() <= 100
-
-
 def test_seconds_of_speech_say_nothing_about_translations(reverser, store):
     table = batch.translate(texts(5), reverser, budget=Budget(audio_s=0), **quiet(store))
     assert table["status"].eq("ok").all()
 
 
-def test_what_are_no_prices_of_a_plan(reverser, store):
-    plan = batch.plan_translation(texts(1), reverser, store=store, **EN_JA)
-    with pytest.raises(InvalidRequestError, match="the units are calls, characters, audio_s, tokens"):
-        plan.summary({"words": 1})
-
-
 @pytest.mark.engines
-def test_speech_and_recordings_by_the_second(lab, store):
+def test_speech_and_recordings_by_the_second(quick_lab, store):
     frame = pd.DataFrame({"text": ["One two three.", "Good morning."]})
     prices = {"audio_s": 0.5}
-    plan = batch.plan_synthesis(frame, lab, voice="heart", store=store)
+    plan = batch.plan_synthesis(frame, quick_lab, voice="q: tone", store=store)
     assert plan.summary(prices)["cost"] == pytest.approx(0.5 * 0.15 * frame["text"].str.len().sum())
     spoken = batch.synthesize(
-        frame, lab, voice="heart", store=store, progress=False, budget=Budget(cost=5, prices=prices)
+        frame, quick_lab, voice="q: tone", store=store, progress=False, budget=Budget(cost=5, prices=prices)
     )
     usage = batch.load(spoken, store).manifest["usage"]
     assert usage["cost"] == pytest.approx(0.5 * spoken["duration_s"].sum(), abs=0.01)
-    heard = batch.plan_transcription(spoken, lab, store=store).summary(prices)
+    heard = batch.plan_transcription(spoken, quick_lab, store=store).summary(prices)
     assert heard["cost"] == pytest.approx(0.5 * spoken["duration_s"].sum(), abs=0.01)
 
 

@@ -87,6 +87,15 @@ def cluster():
         yield made
 
 
+@contextmanager
+def meanwhile(work):
+    """What happens to a cluster while a block runs."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    yield
+    thread.join(60)
+
+
 def on(cluster, store, **options):
     return quiet(store, executor=cluster.client, **{"concurrency": CONCURRENCY, **options})
 
@@ -215,10 +224,8 @@ def test_leases_that_are_cancelled_are_given_out_again(cluster, translator, reve
         client = cluster.client
         client.cancel([Future(key, client) for key in client.futures], force=True)
 
-    canceller = threading.Thread(target=cancel, daemon=True)
-    canceller.start()
-    table = batch.translate(texts(60), reverser, **on(cluster, store))
-    canceller.join(60)
+    with meanwhile(cancel):
+        table = batch.translate(texts(60), reverser, **on(cluster, store))
     all_there(table)
 
 
@@ -365,10 +372,8 @@ def test_workers_are_killed(translator, store):
                 more_than(translator, 40 * (number + 1))
                 cluster.kill_worker(chance.randrange(3))
 
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
-        table = batch.translate(texts(260), lab, **on(cluster, store))
-        killer.join(60)
+        with meanwhile(kill):
+            table = batch.translate(texts(260), lab, **on(cluster, store))
     all_there(table)
     # what a worker had got is in its part: what was asked twice was under way when it was killed
     assert asked_again(translator) <= kills * CONCURRENCY
@@ -389,10 +394,8 @@ def test_a_scheduler_that_is_killed_and_comes_back(translator, store, patience_s
             assert patience_s > 1 or eventually(lambda: cluster.client.status == "closed", 60)
             cluster.start()
 
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
-        table = batch.translate(texts(250), lab, **on(cluster, store))
-        killer.join(60)
+        with meanwhile(kill):
+            table = batch.translate(texts(250), lab, **on(cluster, store))
     all_there(table)
     # its workers first finished what was under way
     assert not asked_again(translator)
@@ -407,12 +410,12 @@ def test_a_scheduler_that_is_gone(translator, store):
             more_than(translator, 60)
             cluster.scheduler.kill()
 
-        killer = threading.Thread(target=kill, daemon=True)
-        killer.start()
-        words = f"the scheduler at {cluster.address} did not come back within 4 s; start it and its workers"
-        with pytest.warns(UserWarning, match=words):
-            table = batch.translate(texts(250), lab, **on(cluster, store, give_up_after_s=4))
-        killer.join(60)
+        with meanwhile(kill):
+            words = (
+                f"the scheduler at {cluster.address} did not come back within 4 s; start it and its workers"
+            )
+            with pytest.warns(UserWarning, match=words):
+                table = batch.translate(texts(250), lab, **on(cluster, store, give_up_after_s=4))
         assert set(table["status"]) == {"ok", "cancelled"}
         assert (table["status"] == "ok").sum() == len(translator.calls)
         # the same call goes on, also without a cluster

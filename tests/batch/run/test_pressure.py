@@ -55,39 +55,6 @@ def every_row_once(table, service):
     assert set(service.calls.values()) == {1}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("header", [True, False])
-def test_a_quota_by_the_window_is_waited_for(tmp_path, header):
-    used, window_s = Counter(), 1.5
-
-    def judge(service):
-        now = time.monotonic()
-        used[now // window_s] += 1
-        if used[now // window_s] <= 30:
-            return Hostile.OK
-        left = window_s - now % window_s
-        return no(429, f"Retry-After: {left:.2f}") if header else no(429)
-
-    table, service = run(judge, tmp_path / "a", 75)
-    every_row_once(table, service)
-    assert len(service.refused) < 150
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", ["503", "hang up"])
-def test_an_outage_costs_no_row(tmp_path, fault):
-    began = []
-
-    def judge(service):
-        began.append(time.monotonic())
-        down = 0.3 < began[-1] - began[0] < 2.3
-        return Hostile.OK if not down else no(503) if fault == "503" else None
-
-    table, service = run(judge, tmp_path / "a", 300, concurrency=8)
-    every_row_once(table, service)
-    assert 8 <= len(service.refused) < 60
-
-
 class InStep(Hostile):
     """One that lets calls end together, twenty times a second."""
 
