@@ -22,6 +22,8 @@ SMUGGLED = f"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n{AUTH}\r\n\r\n"
 FORM = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
 FIELDS = {b"source_lang": b"en", b"target_lang": b"ja"}
 CLOSE = 8
+VOICES, ASR = "/tts/voices", "/asr/srt/audio_llm"
+CHUNKED, END, MULTIPART = "Transfer-Encoding: chunked", "0\r\n\r\n", "multipart/form-data"
 STATUS = re.compile(rb"HTTP/1\.1 ([2-5]\d\d) ")  # 100 asks whether a client is still there
 
 
@@ -36,11 +38,9 @@ def post(path, body, *lines, kind="application/json"):
     return "\r\n".join([*head, *length, "", ""]).encode("latin-1") + body
 
 
-def get(path="/tts/voices", *lines, host="Host: localhost", key=AUTH, version="HTTP/1.1"):
-    return (
-        "\r\n".join(filter(None, [f"GET {path} {version}", host, key, *lines])).encode("latin-1")
-        + b"\r\n\r\n"
-    )
+def get(path=VOICES, *lines, host="Host: localhost", key=AUTH, version="HTTP/1.1", more=""):
+    head = "\r\n".join(filter(None, [f"GET {path} {version}", host, key, *lines]))
+    return f"{head}\r\n\r\n{more}".encode("latin-1")
 
 
 def framed(*lines, body=""):
@@ -48,22 +48,30 @@ def framed(*lines, body=""):
     return post("/tts", body + SMUGGLED, *lines)
 
 
-def form(*pieces, boundary="b", end=b"--b--\r\n", **fields):
+def chunked(body):
+    return framed(CHUNKED, body=body)
+
+
+def form(*pieces, boundary="b", end=b"--b--\r\n"):
     data = b"".join(FORM % pair for pair in FIELDS.items()) + b"".join(pieces) + end
-    return post("/translate/", data, kind=f"multipart/form-data; boundary={boundary}")
+    return post("/translate/", data, kind=f"{MULTIPART}; boundary={boundary}")
 
 
-def speak(text, **fields):
-    return post("/tts", json.dumps({"voice_id": "VOICE", "format": "wav", "text": text, **fields}))
+def with_line(field, line):
+    """A field of a form with another header."""
+    return field.replace(b"\r\n\r\n", b"\r\n" + line + b"\r\n\r\n", 1)
+
+
+def bounded(data, kind):
+    """A form with a header of its own."""
+    return post("/translate/", data, kind=MULTIPART + kind)
 
 
 TEXT = FORM % (b"text", b"Hello.")
 REFUSED = set(range(400, 500))
 FRAMING = {
-    "both lengths": framed("Content-Length: 4", "Transfer-Encoding: chunked", body="0\r\n\r\n"),
-    "both lengths, chunked first": framed(
-        "Transfer-Encoding: chunked", "Content-Length: 4", body="0\r\n\r\n"
-    ),
+    "both lengths": framed("Content-Length: 4", "Transfer-Encoding: chunked", body=END),
+    "both lengths, chunked first": framed(CHUNKED, "Content-Length: 4", body=END),
     "two lengths": framed("Content-Length: 0", "Content-Length: 4"),
     "two equal lengths": framed("Content-Length: 0", "Content-Length: 0"),
     "a list of lengths": framed("Content-Length: 0, 0"),
@@ -76,44 +84,39 @@ FRAMING = {
     "a length of 5,000 digits": framed("Content-Length: " + "9" * 5_000),
     "an empty length": framed("Content-Length: "),
     "a length with a space before the colon": framed("Content-Length : 4"),
-    "chunked with a space before the colon": framed("Transfer-Encoding : chunked", body="0\r\n\r\n"),
-    "chunked behind a tab": framed("Transfer-Encoding:\tchunked, identity", body="0\r\n\r\n"),
-    "chunked behind a vertical tab": framed("Transfer-Encoding: \x0bchunked", body="0\r\n\r\n"),
-    "chunked twice": framed("Transfer-Encoding: chunked, chunked", body="0\r\n\r\n"),
-    "two codings": framed("Transfer-Encoding: chunked", "Transfer-Encoding: identity", body="0\r\n\r\n"),
-    "an unknown coding": framed("Transfer-Encoding: xchunked", body="0\r\n\r\n"),
-    "chunked in quotes": framed('Transfer-Encoding: "chunked"', body="0\r\n\r\n"),
-    "chunked on a second line": framed("Transfer-Encoding:\r\n chunked", body="0\r\n\r\n"),
-    "chunked in HTTP/1.0": framed("Transfer-Encoding: chunked", body="0\r\n\r\n").replace(
-        b"HTTP/1.1", b"HTTP/1.0", 1
-    ),
-    "a chunk's size with 0x": framed("Transfer-Encoding: chunked", body="0x0\r\n\r\n"),
-    "a negative chunk": framed("Transfer-Encoding: chunked", body="-1\r\n\r\n"),
-    "a chunk's size with an underscore": framed("Transfer-Encoding: chunked", body="0_0\r\n\r\n"),
-    "a chunk of more than 64 bits": framed("Transfer-Encoding: chunked", body="F" * 17 + "\r\n"),
-    "a chunk without its end": framed("Transfer-Encoding: chunked", body="1\r\nab\r\n0\r\n\r\n"),
-    "a chunk's size with a bare line feed": framed("Transfer-Encoding: chunked", body="0\n\n"),
-    "a chunk's size with a bare return": framed("Transfer-Encoding: chunked", body="2\r\r\nab\r\n0\r\n\r\n"),
-    "an empty chunk's size": framed("Transfer-Encoding: chunked", body="\r\n\r\n"),
-    "a chunk with an extension": post(
-        "/tts", "0;a=" + "b" * 100_000 + "\r\n\r\n", "Transfer-Encoding: chunked"
-    ),
-    "a chunk with a line in its extension": framed("Transfer-Encoding: chunked", body="0;a=\n\r\n\r\n"),
-    "a key in a trailer": framed("Transfer-Encoding: chunked", body=f"0\r\n{AUTH}\r\n\r\n"),
-    "a length in a trailer": framed("Transfer-Encoding: chunked", body="0\r\nContent-Length: 400\r\n\r\n"),
-    "a long trailer": framed("Transfer-Encoding: chunked", body="0\r\nA: " + "b" * 200_000 + "\r\n\r\n"),
-    "many trailers": framed("Transfer-Encoding: chunked", body="0\r\n" + "A: b\r\n" * 20_000 + "\r\n"),
-    "a body behind a refusal": get("/tts/voices", f"Content-Length: {len(SMUGGLED)}", key="")
-    + SMUGGLED.encode(),
+    "chunked with a space before the colon": framed("Transfer-Encoding : chunked", body=END),
+    "chunked behind a tab": framed("Transfer-Encoding:\tchunked, identity", body=END),
+    "chunked behind a vertical tab": framed("Transfer-Encoding: \x0bchunked", body=END),
+    "chunked twice": framed("Transfer-Encoding: chunked, chunked", body=END),
+    "two codings": framed("Transfer-Encoding: chunked", "Transfer-Encoding: identity", body=END),
+    "an unknown coding": framed("Transfer-Encoding: xchunked", body=END),
+    "chunked in quotes": framed('Transfer-Encoding: "chunked"', body=END),
+    "chunked on a second line": framed("Transfer-Encoding:\r\n chunked", body=END),
+    "chunked in HTTP/1.0": chunked(END).replace(b"HTTP/1.1", b"HTTP/1.0", 1),
+    "a chunk's size with 0x": chunked("0x0\r\n\r\n"),
+    "a negative chunk": chunked("-1\r\n\r\n"),
+    "a chunk's size with an underscore": chunked("0_0\r\n\r\n"),
+    "a chunk of more than 64 bits": chunked("F" * 17 + "\r\n"),
+    "a chunk without its end": chunked("1\r\nab\r\n0\r\n\r\n"),
+    "a chunk's size with a bare line feed": chunked("0\n\n"),
+    "a chunk's size with a bare return": chunked("2\r\r\nab\r\n0\r\n\r\n"),
+    "an empty chunk's size": chunked("\r\n\r\n"),
+    "a chunk with an extension": post("/tts", f"0;a={'b' * 100_000}\r\n\r\n", CHUNKED),
+    "a chunk with a line in its extension": chunked("0;a=\n\r\n\r\n"),
+    "a key in a trailer": chunked(f"0\r\n{AUTH}\r\n\r\n"),
+    "a length in a trailer": chunked("0\r\nContent-Length: 400\r\n\r\n"),
+    "a long trailer": chunked("0\r\nA: " + "b" * 200_000 + "\r\n\r\n"),
+    "many trailers": chunked("0\r\n" + "A: b\r\n" * 20_000 + "\r\n"),
+    "a body behind a refusal": get(VOICES, f"Content-Length: {len(SMUGGLED)}", key="", more=SMUGGLED),
 }
 HEADS = {
-    "a folded header": get("/tts/voices", "X-A: a\r\n b"),
-    "a bare return in a header": get("/tts/voices", f"X-A: a\r{AUTH}"),
-    "a bare line feed in a header": get("/tts/voices", f"X-A: a\n{AUTH}", key=""),
-    "a NUL in a header": get("/tts/voices", "X-A: a\0b"),
-    "a header without a colon": get("/tts/voices", "X-A"),
-    "a header with a space in its name": get("/tts/voices", "X A: b"),
-    "a header without a name": get("/tts/voices", ": b"),
+    "a folded header": get(VOICES, "X-A: a\r\n b"),
+    "a bare return in a header": get(VOICES, f"X-A: a\r{AUTH}"),
+    "a bare line feed in a header": get(VOICES, f"X-A: a\n{AUTH}", key=""),
+    "a NUL in a header": get(VOICES, "X-A: a\0b"),
+    "a header without a colon": get(VOICES, "X-A"),
+    "a header with a space in its name": get(VOICES, "X A: b"),
+    "a header without a name": get(VOICES, ": b"),
     "a header before all names": b"GET /tts/voices HTTP/1.1\r\n Host: localhost\r\n\r\n",
     "bare line feeds": get().replace(b"\r\n", b"\n"),
     "HTTP/0.9": b"GET /tts/voices\r\n\r\n",
@@ -132,14 +135,14 @@ HEADS = {
     "OPTIONS of all": get("*").replace(b"GET", b"OPTIONS"),
     "a body of bytes instead of a request": bytes(range(256)) * 40,
     "no host": get(host=""),
-    "two hosts": get("/tts/voices", "Host: localhost"),
+    "two hosts": get(VOICES, "Host: localhost"),
     "another host": get(host="Host: strangers.example"),
     "another host in the address": get("http://strangers.example/tts/voices", host="Host: strangers.example"),
     "a host with a login": get(host="Host: localhost@strangers.example"),
     "a host with a path": get(host="Host: localhost/../strangers.example"),
     "a host with a space": get(host="Host: localhost strangers.example"),
     "an empty host": get(host="Host:"),
-    "a forwarded host": get("/tts/voices", "X-Forwarded-Host: localhost", host="Host: strangers.example"),
+    "a forwarded host": get(VOICES, "X-Forwarded-Host: localhost", host="Host: strangers.example"),
     "two slashes": get("//tts/voices"),
     "a point in the path": get("/./tts/voices"),
     "a path that goes up": get("/tts/../tts/../../etc/passwd"),
@@ -155,19 +158,19 @@ HEADS = {
     "a path of 60,000 letters": get("/" + "a" * 60_000),
     "the metrics without an operator's key": get("/metrics", key=""),
     "the key in the address": get(f"/tts/voices?api_key={KEY}&authorization=Bearer%20{KEY}", key=""),
-    "the key in a cookie": get("/tts/voices", f"Cookie: Authorization={KEY}; api_key={KEY}", key=""),
-    "the key in X-API-Key": get("/tts/voices", f"X-API-Key: {KEY}", key=""),
-    "the key for a proxy": get("/tts/voices", f"Proxy-Authorization: Bearer {KEY}", key=""),
+    "the key in a cookie": get(VOICES, f"Cookie: Authorization={KEY}; api_key={KEY}", key=""),
+    "the key in X-API-Key": get(VOICES, f"X-API-Key: {KEY}", key=""),
+    "the key for a proxy": get(VOICES, f"Proxy-Authorization: Bearer {KEY}", key=""),
     "the key as Basic": get(key=f"Authorization: Basic {KEY}"),
     "the key in quotes": get(key=f'Authorization: Bearer "{KEY}"'),
-    "the key twice": get("/tts/voices", AUTH),
+    "the key twice": get(VOICES, AUTH),
     "two keys in a list": get(key=f"{AUTH}, Bearer {KEY}"),
     "the key and a NUL": get(key=f"{AUTH}\0"),
     "the key in capitals": get(key=f"Authorization: Bearer {KEY.upper()}"),
     "a part of the key": get(key=AUTH[:-1]),
     "a key that is not ASCII": get(key="Authorization: Bearer sl:\xff\xfe"),
     "a key of 60,000 letters": get(key="Authorization: Bearer sl:" + "a" * 60_000),
-    "300 headers": get("/tts/voices", *["X-A: b"] * 300),
+    "300 headers": get(VOICES, *["X-A: b"] * 300),
     "a method that is asked for in a header": get(
         "/healthz", "X-HTTP-Method-Override: DELETE", host="Host: evil.example"
     ),
@@ -183,7 +186,6 @@ JSONS = {
     "NaN": '{"temperature": NaN}',
     "a byte order mark": "\ufeff{}",
     "UTF-16": "{}".encode("utf-16"),
-    "UTF-7": post("/tts", "{+AGE-}", kind="application/json; charset=utf-7"),
     "half of a pair": '{"text": "\\ud800"}',
     "half of a pair as bytes": b'{"text": "\xed\xa0\x80"}',
     "overlong UTF-8": b'{"text": "\xc0\xaf"}',
@@ -195,29 +197,26 @@ JSONS = {
     "20,000 names": json.dumps({f"a{number}": 1 for number in range(20_000)}),
     "names of the object": '{"__proto__": {"text": "a"}, "__class__": "a", "constructor": 1}',
     "more than its limit": b'{"text": "' + b"a" * 300_000 + b'"}',
+}
+BODIES = {
+    "UTF-7": post("/tts", "{+AGE-}", kind="application/json; charset=utf-7"),
     "packed": post("/tts", b"\x1f\x8b" + bytes(20), "Content-Encoding: gzip"),
     "a body that ends early": post("/tts", "{}", "Content-Length: 100"),
-    "a recognition of nothing": post("/asr/srt/audio_llm", "{}"),
-    "a recognition of a path": post("/asr/srt/audio_llm", '{"audio": "/etc/passwd"}'),
+    "a recognition of nothing": post(ASR, "{}"),
+    "a recognition of a path": post(ASR, '{"audio": "/etc/passwd"}'),
     "a recognition of an address": post(
-        "/asr/srt/audio_llm",
+        ASR,
         '{"messages": [{"role": "user", "content": [{"type": "audio_url", "audio_url": {"url": "file:///etc/passwd"}}]}]}',
     ),
-    "a recognition of a WAV without end": post(
-        "/asr/srt/audio_llm", '{"audio": "UklGRv////9XQVZFZm10IP////8="}'
-    ),
+    "a recognition of a WAV without end": post(ASR, '{"audio": "UklGRv////9XQVZFZm10IP////8="}'),
 }
 FORMS = {
-    "no boundary": post("/translate/", b"--b--", kind="multipart/form-data"),
-    "an empty boundary": post("/translate/", b"----\r\n", kind="multipart/form-data; boundary="),
-    "a boundary of 5,000 letters": post(
-        "/translate/", b"--b--", kind="multipart/form-data; boundary=" + "b" * 5_000
-    ),
-    "a boundary with a quote": post("/translate/", b"--b--", kind='multipart/form-data; boundary="b'),
-    "a boundary that is not ASCII": post(
-        "/translate/", b"--b--", kind="multipart/form-data; boundary=\xff\xfe"
-    ),
-    "two boundaries": post("/translate/", b"--b--", kind="multipart/form-data; boundary=a; boundary=b"),
+    "no boundary": bounded(b"--b--", ""),
+    "an empty boundary": bounded(b"----\r\n", "; boundary="),
+    "a boundary of 5,000 letters": bounded(b"--b--", f"; boundary={'b' * 5_000}"),
+    "a boundary with a quote": bounded(b"--b--", '; boundary="b'),
+    "a boundary that is not ASCII": bounded(b"--b--", "; boundary=\xff\xfe"),
+    "two boundaries": bounded(b"--b--", "; boundary=a; boundary=b"),
     "another boundary": form(TEXT, boundary="c"),
     "no end": form(TEXT, end=b""),
     "an end without its hyphens": form(TEXT, end=b"--b\r\n"),
@@ -226,16 +225,12 @@ FORMS = {
     "a field without a head": form(TEXT, b"--b\r\n\r\na\r\n"),
     "a field twice": form(TEXT, TEXT),
     "a file": form(TEXT.replace(b'name="text"', b'name="text"; filename="../../etc/passwd"')),
-    "a field that is packed": form(
-        TEXT.replace(b"\r\n\r\n", b"\r\nContent-Transfer-Encoding: base64\r\n\r\n", 1)
-    ),
+    "a field that is packed": form(with_line(TEXT, b"Content-Transfer-Encoding: base64")),
     "a field that is not UTF-8": form(FORM % (b"text", b"\xff\xfe")),
     "20,000 fields": form(TEXT, FORM % (b"a", b"b") * 20_000),
     "a field with 10,000 headers": form(b"--b\r\n" + b"A: b\r\n" * 10_000 + b"\r\na\r\n"),
     "a field with a header of 100,000 letters": form(b"--b\r\nA: " + b"b" * 100_000 + b"\r\n\r\na\r\n"),
-    "words before the first field": post(
-        "/translate/", b"a" * 200_000 + TEXT, kind="multipart/form-data; boundary=b"
-    ),
+    "words before the first field": bounded(b"a" * 200_000 + TEXT, "; boundary=b"),
     "21 words": form(TEXT, FORM % (b"keywords", b"a") * 21),
     "URL-encoded": post("/translate/", b"text=a", kind="application/x-www-form-urlencoded"),
     "JSON": post("/translate/", b"{}"),
@@ -244,42 +239,30 @@ FORMS = {
 # What asks for more than it gets, or is odd and allowed.
 ANSWERED = {
     "a field of another charset": form(
-        FORM.replace(b"\r\n\r\n", b"\r\nContent-Type: text/plain; charset=utf-16\r\n\r\n", 1)
-        % (b"text", b"a\0")
+        with_line(FORM % (b"text", b"a\0"), b"Content-Type: text/plain; charset=utf-16")
     ),
     "a form in a form": form(
-        FORM.replace(b"\r\n\r\n", b"\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n", 1)
-        % (b"text", b"--c--")
+        with_line(FORM % (b"text", b"--c--"), b"Content-Type: multipart/mixed; boundary=c")
     ),
-    "a range": get("/tts/voices", "Range: bytes=0-0"),
-    "1,000 ranges": get("/tts/voices", "Range: bytes=" + ",".join(["0-"] * 1_000)),
+    "a range": get(VOICES, "Range: bytes=0-0"),
+    "1,000 ranges": get(VOICES, "Range: bytes=" + ",".join(["0-"] * 1_000)),
     "another protocol": get(
-        "/tts/voices", "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"
+        VOICES, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"
     ),
     "the name of a user's address": get(
         "/tts/voices", "X-Forwarded-For: 127.0.0.1", "Forwarded: for=127.0.0.1"
     ),
-    "an id with a line break": get("/tts/voices", "X-Request-ID: a%0d%0ab"),
-    "a language of 10,000 letters": get("/tts/voices", "Accept-Language: " + "a" * 10_000),
+    "an id with a line break": get(VOICES, "X-Request-ID: a%0d%0ab"),
+    "a language of 10,000 letters": get(VOICES, "Accept-Language: " + "a" * 10_000),
     "an address with a question": get("/tts/voices?" + "a=b&" * 5_000),
 }
 ATTACKS = [
     *((f"framing: {name}", data, REFUSED | {501, 505}) for name, data in FRAMING.items()),
     # Answered before or after its body breaks off: what counts is that the body is no request.
-    (
-        "framing: a body of GET",
-        get("/tts/voices", "Content-Length: 400") + SMUGGLED.encode(),
-        REFUSED | {200},
-    ),
+    ("framing: a body of GET", get(VOICES, "Content-Length: 400", more=SMUGGLED), REFUSED | {200}),
     *((f"head: {name}", data, REFUSED | {501, 505}) for name, data in HEADS.items()),
-    *(
-        (
-            f"JSON: {name}",
-            data if b" HTTP/1.1\r\n" in (data if isinstance(data, bytes) else b"") else post("/tts", data),
-            REFUSED,
-        )
-        for name, data in JSONS.items()
-    ),
+    *((f"JSON: {name}", post("/tts", data), REFUSED) for name, data in JSONS.items()),
+    *((f"body: {name}", data, REFUSED) for name, data in BODIES.items()),
     *((f"form: {name}", data, REFUSED) for name, data in FORMS.items()),
     *((f"answered: {name}", data, {200}) for name, data in ANSWERED.items()),
 ]
