@@ -125,18 +125,6 @@ def test_a_row_that_spoils_its_batch_fails_alone(tmp_path):
         assert 'raise ValueError("no such text")' in store.attempts(made["key"][7])[0].error
 
 
-def test_another_number_of_results_is_an_error_of_these_rows(tmp_path):
-    for result, words in (
-        (lambda rows: rows[1:], "returned 9 results for 10 texts; return a list with one result for each"),
-        (lambda rows: "one text", r"returned 'one text' \(str\) for 10 texts"),
-        (lambda rows: None, r"returned None \(NoneType\)"),
-        (lambda rows: {*rows}, r"\(set\) for 10 texts"),  # whose order is not that of the texts
-    ):
-        with sl.system("many", translate_batch=result, version="1", batch_size=10, **FULL) as lab:
-            made = translate(texts(10), lab, tmp_path)
-            assert made["error"].str.contains(words).all()
-
-
 class Panic(BaseException):
     """As of a library in Rust."""
 

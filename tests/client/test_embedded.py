@@ -160,18 +160,11 @@ def test_other_settings_are_another_service(fake, state, monkeypatch, tmp_path, 
             assert lab.base_url == usual.base_url
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"pid": 2**22 + 1},
-        {"version": "0.0.1"},
-        {"environment": "/other"},
-        {"api_key": "sl:other"},
-        {"base_url": "http://127.0.0.1:1"},
-        {"api_key": 5},
-        None,
-    ],
-)
+STALE = [{"pid": 2**22 + 1}, {"version": "0.0.1"}, {"environment": "/other"}, {"api_key": "sl:other"}]
+STALE += [{"base_url": "http://127.0.0.1:1"}, {"api_key": 5}, None]
+
+
+@pytest.mark.parametrize("change", STALE, ids=str)
 def test_a_description_that_is_stale_is_replaced(fake, state, change):
     connect().close()
     path = state / "service.json"
@@ -341,26 +334,6 @@ def test_what_keeps_a_service_from_being_started_is_named(state, monkeypatch, tm
     refused("SPEECHLAB_STATE_DIR")
 
 
-def test_a_key_without_an_address_is_a_mistake(fake, state, monkeypatch, caplog):
-    with pytest.raises(ConfigurationError, match="base_url"):
-        connect(api_key="sl:mine")
-    monkeypatch.setenv("SPEECHLAB_API_KEY", "sl:mine")
-    connect().close()
-    assert "using the embedded service" in caplog.text
-    with pytest.raises(ConfigurationError, match="no option"):
-        connect(retries=3)
-    assert locks(state) == []
-
-
-def test_a_configured_service_comes_first(fake, server, http, monkeypatch):
-    monkeypatch.setenv("SPEECHLAB_BASE_URL", server.base_url)
-    with connect() as lab:
-        assert lab.base_url == server.base_url
-    with connect("http://127.0.0.1:9") as lab:
-        assert lab.base_url == "http://127.0.0.1:9"
-    assert fake == []
-
-
 USER = textwrap.dedent(
     """
     import sys
@@ -432,3 +405,19 @@ def is_running(pid):
     with suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     return False
+
+
+def test_what_was_configured_comes_first(fake, state, server, monkeypatch, caplog):
+    with pytest.raises(ConfigurationError, match="base_url"):
+        connect(api_key="sl:mine")
+    monkeypatch.setenv("SPEECHLAB_API_KEY", "sl:mine")
+    connect().close()
+    assert "using the embedded service" in caplog.text
+    with pytest.raises(ConfigurationError, match="no option"):
+        connect(retries=3)
+    assert locks(state) == []
+    monkeypatch.setenv("SPEECHLAB_BASE_URL", server.base_url)
+    for given, address in ((None, server.base_url), ("http://127.0.0.1:9", "http://127.0.0.1:9")):
+        with connect(given) as lab:
+            assert lab.base_url == address
+    assert len(fake) == 1

@@ -135,32 +135,6 @@ def test_upgrades_that_are_refused_otherwise(script, http, clock, quick):
     assert len(clock.slept) == 2
 
 
-def test_a_refusal_that_passes_is_dialled_again(script, http, clock):
-    busy = [
-        Response(status, "X", Headers({"Content-Length": "0", "Retry-After": "2"}), b"")
-        for status in (429, 503)
-    ]
-    script.refusals = busy
-    with (
-        Client(f"http://127.0.0.1:{script.port}", clock=clock, rng=http.Half()) as lab,
-        lab.realtime(voice=http.VOICE_ID, format="pcm") as session,
-    ):
-        assert session.say("a").encoded
-    assert len(clock.slept) == 2
-
-
-def test_nobody_there_and_redirections(http, script):
-    lab = Client("http://127.0.0.1:9", api_key=http.KEY, max_retries=0)
-    with lab, pytest.raises(APIConnectionError, match="check ws_base_url"):
-        lab.realtime(voice=http.VOICE_ID).open()
-    script.refusals = [
-        Response(307, "X", Headers({"Location": "ws://127.0.0.1:9/", "Content-Length": "0"}), b"")
-    ]
-    lab = Client(f"http://127.0.0.1:{script.port}", api_key=http.KEY, max_retries=0)
-    with lab, pytest.raises(APIError, match="redirects"):
-        lab.realtime(voice=http.VOICE_ID).open()
-
-
 @pytest.mark.slow
 def test_refused_settings_carry_the_code(script, quick, http):
     script.created = [error("unknown_voice_id", id="cfg")]
@@ -224,28 +198,6 @@ def test_155_162_messages_between_audio_frames_are_passed_over(script, session):
         session.say("c")
     assert session.say("d").encoded
     assert script.connections == 1
-
-
-def test_155_messages_between_audio_frames_are_passed_over(script, session):
-    script.speaks = [
-        lambda said: [
-            {"type": "tts.something.new", "id": said["id"]},
-            error("rate_limited", id="another"),
-            start(said, id="another", request_id="req_0"),
-            start(said, future=[1]),
-            PIECES[0],
-            error("synthesis_in_progress", id=said["id"]),
-            {"type": "router.error", "code": "invalid_json", "message": "?"},
-            PIECES[1],
-            done(said, id="another", audio_bytes=1),
-            usage(said, client_id="another", request_id="req_0"),
-            error("invalid_message"),
-            PIECES[2],
-            done(said),
-            usage(said),
-        ]
-    ]
-    assert session.say("a").encoded == b"".join(PIECES)
 
 
 @pytest.mark.parametrize(
@@ -374,21 +326,6 @@ def test_sessions_that_are_let_go_are_closed_and_warn(script, quick, http):
         gc.collect()
         assert eventually(lambda: script.open == 0)
     assert ["dropped without being closed" in str(one.message) for one in caught] == [True] * 5
-
-
-@pytest.mark.slow
-def test_sessions_that_are_let_go_are_closed(script, quick, http):
-    def speak():
-        for _ in range(10):
-            assert quick.realtime(voice=http.VOICE_ID, format="pcm").say("a").encoded
-        gc.collect()
-        eventually(lambda: script.open == 0)
-
-    with pytest.warns(ResourceWarning, match="dropped without being closed") as warned:
-        speak()
-    assert script.open == 0
-    assert script.connections == 10
-    assert sum("dropped without being closed" in str(one.message) for one in warned) == 10
 
 
 @pytest.mark.slow

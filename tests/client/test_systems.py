@@ -37,6 +37,23 @@ def words(text, source_lang, target_lang):
         yield f"{target_lang}:{word} "
 
 
+def test_a_function_gets_the_clip_at_its_rate_and_any_language(mine, tmp_path):
+    assert mine.transcribe(tone(), language="fr").text == "4000 frames at 8000 in fr"
+    assert mine.transcribe(tone()).language == ""
+    stereo = sl.AudioClip(np.zeros((100, 2), np.float32), 48_000)
+    assert mine.transcribe(stereo).text == "100 frames at 48000 in None"
+    given = []
+    with sl.system("keeps", transcribe=lambda clip: given.append(clip) or "", version="1") as lab:
+        samples = np.float32(0.1) + np.zeros(10, np.float32)  # is no multiple of a 16-bit step
+        lab.transcribe((samples, RATE))
+        lab.transcribe(sl.AudioClip(samples, RATE))
+    assert np.array_equal(given[1].samples, samples)
+    with sl.system("at 16", transcribe=heard, sample_rate=16_000, version="1") as lab:
+        path = tone().save(tmp_path / "a.wav")
+        for audio in (tone(), path, path.read_bytes()):
+            assert lab.transcribe(audio).text == "8000 frames at 16000 in None"
+
+
 @pytest.fixture
 def mine(tmp_path):
     with sl.system(
@@ -91,26 +108,6 @@ def test_an_iterator_streams_and_ends_with_its_stream(mine):
             assert stream.collect().text == "one two"
 
 
-def test_a_function_gets_the_clip_and_any_language(mine):
-    assert mine.transcribe(tone(), language="fr").text == "4000 frames at 8000 in fr"
-    assert mine.transcribe(tone()).language == ""
-    stereo = sl.AudioClip(np.zeros((100, 2), np.float32), 48_000)
-    assert mine.transcribe(stereo).text == "100 frames at 48000 in None"
-    given = []
-    with sl.system("keeps", transcribe=lambda clip: given.append(clip) or "", version="1") as lab:
-        samples = np.float32(0.1) + np.zeros(10, np.float32)  # is no multiple of a 16-bit step
-        lab.transcribe((samples, RATE))
-        lab.transcribe(sl.AudioClip(samples, RATE))
-    assert np.array_equal(given[1].samples, samples)
-
-
-def test_a_rate_is_made_for_the_function(tmp_path):
-    with sl.system("at 16", transcribe=heard, sample_rate=16_000, version="1") as lab:
-        path = tone().save(tmp_path / "a.wav")
-        for audio in (tone(), path, path.read_bytes()):
-            assert lab.transcribe(audio).text == "8000 frames at 16000 in None"
-
-
 @pytest.mark.slow
 def test_texts_and_sounds_beyond_the_contract(mine):
     long = "word " * 2_001
@@ -120,32 +117,6 @@ def test_texts_and_sounds_beyond_the_contract(mine):
     assert translation.model == "mine"
     clip = mine.synthesize("a bc", voice="anna", format="flac")
     assert (clip.format, clip.sample_rate, clip.voice) == ("flac", RATE, "anna")
-
-
-def test_an_iterator_streams(mine):
-    going_on = threading.Event()
-
-    def two(text, voice):
-        yield [0.1] * 800, RATE
-        assert going_on.wait(60)
-        yield [0.2] * 800, RATE
-
-    def halves(text, source_lang, target_lang):
-        yield "one "
-        assert going_on.wait(60)
-        yield "two"
-
-    with sl.system("two", synthesize=two, translate=halves, version="1") as lab:
-        with lab.stream_speech("a", voice="default") as stream:
-            clips = stream.clips()
-            assert next(clips).frames == 800  # before the second is made
-            going_on.set()
-            assert sum(clip.frames for clip in clips) == 800
-        going_on.clear()
-        with lab.stream_translation("a", source_lang="en", target_lang="ja") as stream:
-            assert next(stream).text == "one "
-            going_on.set()
-            assert stream.collect().text == "one two"
 
 
 def test_async_functions():
@@ -250,9 +221,8 @@ class Performing:
         if isinstance(operation, sl.client.Synthesize):
             return sl.client.Reply(audio=([0.1] * 800, RATE))
         if isinstance(operation, sl.client.Transcribe):
-            return sl.client.Reply(
-                {"text": f"{operation.audio.frames} frames", "confidence": np.float32(0.5)}
-            )
+            body = {"text": f"{operation.audio.frames} frames", "confidence": np.float32(0.5)}
+            return sl.client.Reply(body)
         return sl.client.Reply({"text": operation.text.upper(), "model": "shout", "prompt_tokens": 3})
 
 
@@ -442,12 +412,7 @@ def test_a_process_that_hangs_or_dies_is_replaced():
         assert len({first, second, third}) == 3
         with pytest.raises(InvalidRequestError, match="takes no hotwords"):
             lab.transcribe(tone(0.5), hotwords=["a"])
-
-
-@pytest.mark.slow
-def test_processes_stream_and_take_functions_of_a_notebook():
-    offset = 100
-    inner = lambda clip: f"{clip.frames + offset}"  # noqa: E731 - cannot be pickled
+    inner = lambda clip, offset=100: f"{clip.frames + offset}"  # noqa: E731 - cannot be pickled
     with sl.system("apart", synthesize=spoken, transcribe=inner, version="1", processes=1) as lab:
         assert lab.transcribe(tone(0.1)).text == "900"
         with lab.stream_speech("a bc", voice="default") as stream:
@@ -493,21 +458,14 @@ def test_a_clip_is_encoded_once_at_most(tmp_path, monkeypatch):
         return encode(clip, *how, **more)
 
     monkeypatch.setattr(sl.AudioClip, "encode", counting)
+    how, texts = {"store": tmp_path, "progress": False}, pd.DataFrame({"text": ["a"], "voice": "default"})
     with sl.system("e", synthesize=lambda text: tone(), transcribe=lambda clip: "a", version="1") as lab:
-        made = batch.synthesize(
-            pd.DataFrame({"text": ["a"], "voice": "default"}), lab, store=tmp_path, progress=False
-        )
+        made = batch.synthesize(texts, lab, **how)
         assert encoded == [("flac",)]
-        batch.transcribe(made[["audio"]], lab, store=tmp_path, progress=False)
+        batch.transcribe(made[["audio"]], lab, **how)
         lab.transcribe(tone())
         lab.transcribe((RATE, tone().samples))
         assert len(encoded) == 1
-
-
-def test_a_replay_of_a_service_takes_no_system_for_it(tmp_path):
-    store = Store(tmp_path)
-    with sl.system("later", transcribe=heard, version="1", store=store) as lab:
-        assert lab.transcribe(tone()).text
-    with sl.Client(mode="replay", store=store) as elsewhere, pytest.raises(sl.ReplayMiss):
+    # a replay of a service takes no system for it
+    with sl.Client(mode="replay", store=tmp_path) as elsewhere, pytest.raises(sl.ReplayMiss):
         elsewhere.identity()
-    store.close()

@@ -110,14 +110,13 @@ def _body_before_key(self, request, reply):
         reply.set(reply.json() | {"code": 100}, 400)
 
 
+# fmt: off
 plant("KeyNotNeeded", "1-key-needed", asked=_let_in)
 plant_body("OtherWords401", "3-401-body", status=401, error="go away")
 plant_body("OtherNumber401", "3-401-body", status=401, code=401)
 plant("BodyBeforeKey", "6-before-the-body", answered=_body_before_key)
-plant_reply(
-    "PlainTextErrors", "9-body",
-    when=lambda _, reply: reply.status == 400, _content_type="text/plain", body=b"bad request",
-)  # fmt: skip
+plant_reply("PlainTextErrors", "9-body",
+    when=lambda _, reply: reply.status == 400, _content_type="text/plain", body=b"bad request")
 
 # HTTP, voices and speech
 
@@ -154,38 +153,26 @@ def _no_error_body(self, request, reply):
         reply.set({"detail": "field required"}, 422)
 
 
-plant_body(
-    "VoicesWithoutStreaming", "22-fields", path="/tts/voices",
-    voices=_change_voices(lambda voice: {k: v for k, v in voice.items() if k != "streaming"}),
-)  # fmt: skip
-plant_body(
-    "OtherGenders", "23-values", path="/tts/voices",
-    voices=_change_voices(lambda voice: voice | {"gender": voice["gender"].lower()}),
-)  # fmt: skip
+plant_body("VoicesWithoutStreaming", "22-fields", path="/tts/voices",
+    voices=_change_voices(lambda voice: {k: v for k, v in voice.items() if k != "streaming"}))
+plant_body("OtherGenders", "23-values", path="/tts/voices",
+    voices=_change_voices(lambda voice: voice | {"gender": voice["gender"].lower()}))
 plant("FrameworkValidation", "27-voice-id", "28-text", "31-format", answered=_no_error_body)
-plant(
-    "Utf16Limit", "29-code-points", "151-most-text",
-    asked=_too_many_code_units, up=_too_many_code_units_said,
-)  # fmt: skip
+plant("Utf16Limit", "29-code-points", "151-most-text",
+    asked=_too_many_code_units, up=_too_many_code_units_said)
 plant("NoTextLimit", "29-too-long", asked=_shorten)
-plant_reply(
-    "OtherDefaultRate", "34-default-rate", when=lambda _, reply: reply.body[:4] == b"RIFF",
-    body=lambda reply: reply.body[:24] + (22_050).to_bytes(4, "little") + reply.body[28:],
-)  # fmt: skip
+plant_reply("OtherDefaultRate", "34-default-rate", when=lambda _, reply: reply.body[:4] == b"RIFF",
+    body=lambda reply: reply.body[:24] + (22_050).to_bytes(4, "little") + reply.body[28:])
 plant_lost_fields("RatesIgnored", "36-odd-rate", path="/tts", lost=("sample_rate",))
 plant_reply(
     "CrashOnJson", "41-hostile", status=500, body=b'{"code": 500, "error": "Traceback (most recent call last)"}',
     when=lambda request, _: request.path == "/tts" and request.body[:1] == b"[", _content_type="application/json",
 )  # fmt: skip
 plant_reply("WrongType", "42-type", when=is_audio("mpeg"), _content_type="audio/mp3")
-plant_reply(
-    "JsonAroundAudio", "42-type", when=is_audio("flac"),
-    body=lambda reply: json.dumps({"audio": base64.b64encode(reply.body).decode()}).encode(),
-)  # fmt: skip
-plant_reply(
-    "NoContentLength", "43-whole", framing="close",
-    when=lambda request, reply: request.path == "/tts" and reply.status == 200,
-)  # fmt: skip
+plant_reply("JsonAroundAudio", "42-type", when=is_audio("flac"),
+    body=lambda reply: json.dumps({"audio": base64.b64encode(reply.body).decode()}).encode())
+plant_reply("NoContentLength", "43-whole", framing="close",
+    when=lambda request, reply: request.path == "/tts" and reply.status == 200)
 ENGINE_FAILED = b'{"code": 500, "error": "engine failed"}'
 plant_reply("StreamInOnePiece", "43-chunked", when=lambda *_: True, framing="length")
 plant_reply("NoFinalChunk", "43-chunked", when=lambda *_: True, final=False)
@@ -237,21 +224,15 @@ def _over_two_lines(body: bytes) -> bytes:
     return body.replace(b', "object"', b',\ndata: "object"').replace(b',"object"', b',\ndata: "object"')
 
 
-plant_reply(
-    "OtherIds", "100-form", when=lambda _, reply: b'"trans_' in reply.body,
-    body=lambda reply: reply.body.replace(b'"trans_', b'"chatcmpl-'),
-)  # fmt: skip
-plant_body(
-    "SourceTrimmed", "101-source", holding=b'"transcription"',
-    transcription=lambda body: body["transcription"].replace("\r\n", "\n"),
-)  # fmt: skip
+plant_reply("OtherIds", "100-form", when=lambda _, reply: b'"trans_' in reply.body,
+    body=lambda reply: reply.body.replace(b'"trans_', b'"chatcmpl-'))
+plant_body("SourceTrimmed", "101-source", holding=b'"transcription"',
+    transcription=lambda body: body["transcription"].replace("\r\n", "\n"))
 plant("NoUsage", "102-usage", answered=_without_usage)
 plant("AnyKeywords", "94-keywords", answered=_any_keywords)
-plant_reply(
-    "RefusedWithinTheStream", "112-refused-first", status=200, _content_type="text/event-stream",
+plant_reply("RefusedWithinTheStream", "112-refused-first", status=200, _content_type="text/event-stream",
     when=lambda request, reply: reply.status == 400 and b'name="stream"' in request.body,
-    body=b'data: {"error": "text is missing"}\n\n',
-)  # fmt: skip
+    body=b'data: {"error": "text is missing"}\n\n')
 plant_events("NoDone", "107-done", change=lambda body: body.replace(b"data: [DONE]\n\n", b""))
 plant_events("TwoDones", "107-done", change=lambda body: body + b"data: [DONE]\n\n")
 plant_events("ChunkAfterDone", "107-done", change=lambda body: body + b'data: {"id": "trans_1"}\n\n')
@@ -263,35 +244,23 @@ plant_events("EventsOverTwoLines", "103-events", change=_over_two_lines)
 plant_events(
     "WrongSum", "106-usage", change=lambda body: body.replace(b'"total_tokens":', b'"total_tokens":9')
 )
-plant_reply(
-    "EventsAsJson", "103-events", _content_type="application/json",
-    when=lambda _, reply: reply.headers.get("content-type", "").startswith("text/event-stream"),
-)  # fmt: skip
+plant_reply("EventsAsJson", "103-events", _content_type="application/json",
+    when=lambda _, reply: reply.headers.get("content-type", "").startswith("text/event-stream"))
 
 # The realtime endpoint
 
-plant_reply(
-    "EmptyRefusal", "115-structured", when=lambda request, _: request.path.startswith("/ws"),
-    body=b"", _content_type="text/plain",
-)  # fmt: skip
+plant_reply("EmptyRefusal", "115-structured", when=lambda request, _: request.path.startswith("/ws"),
+    body=b"", _content_type="text/plain")
 plant("AnyOrigin", "121-origin", asked=lambda self, request: request.drop("origin"))
-plant_reply(
-    "WrongHandshakeCode", "119-no-upgrade", when=lambda *_: True,
-    body=lambda reply: reply.body.replace(b"invalid_websocket_upgrade", b"bad_request"),
-)  # fmt: skip
+plant_reply("WrongHandshakeCode", "119-no-upgrade", when=lambda *_: True,
+    body=lambda reply: reply.body.replace(b"invalid_websocket_upgrade", b"bad_request"))
 plant("Greeting", "125-silent", opened=lambda self: [(TEXT, b'{"type": "hello"}')])
-plant_message(
-    "CreatedWithoutModel", "126-created", of="session.created",
-    change=lambda message: message["session"].pop("model") and message,
-)  # fmt: skip
-plant_message(
-    "ZeroRateEchoed", "126-created", of="session.created",
-    change=lambda message: message | {"session": message["session"] | {"sample_rate": 0}},
-)  # fmt: skip
-plant_message(
-    "SecondUpdateTaken", "128-again", of="session_already_configured",
-    change=lambda _: {"type": "session.created", "session": {}},
-)  # fmt: skip
+plant_message("CreatedWithoutModel", "126-created", of="session.created",
+    change=lambda message: message["session"].pop("model") and message)
+plant_message("ZeroRateEchoed", "126-created", of="session.created",
+    change=lambda message: message | {"session": message["session"] | {"sample_rate": 0}})
+plant_message("SecondUpdateTaken", "128-again", of="session_already_configured",
+    change=lambda _: {"type": "session.created", "session": {}})
 plant_message("WrongIdEchoed", "137-id", of="invalid_id", change=lambda message: message | {"id": 5})
 
 
@@ -344,10 +313,8 @@ FAULTS |= {
     "AudioLost": (AudioLost, ("144-done",)),
     "SecondTextSwallowed": (SecondTextSwallowed, ("149-busy",)),
 }
-plant_message(
-    "StartWithoutType", "141-start", of="tts.audio.start",
-    change=lambda message: message.pop("content_type") and message,
-)  # fmt: skip
+plant_message("StartWithoutType", "141-start", of="tts.audio.start",
+    change=lambda message: message.pop("content_type") and message)
 plant_message(
     "RateOfNoNumber",
     "141-start",
@@ -357,10 +324,8 @@ plant_message(
 plant_message(
     "SeqGap", "143-seq", of="tts.audio.delta", change=lambda message: message | {"seq": message["seq"] * 2}
 )
-plant_message(
-    "BytesMiscounted", "144-done", of="tts.audio.done",
-    change=lambda message: message | {"audio_bytes": message["audio_bytes"] + 1},
-)  # fmt: skip
+plant_message("BytesMiscounted", "144-done", of="tts.audio.done",
+    change=lambda message: message | {"audio_bytes": message["audio_bytes"] + 1})
 
 
 def _count_utf16(message):
@@ -368,17 +333,13 @@ def _count_utf16(message):
 
 
 plant_message("Utf16Counted", "145-usage", of="tts.usage", change=_count_utf16)
-plant_message(
-    "UsageNotFinal", "145-usage", of="tts.usage",
-    change=lambda message: message["usage"].pop("final") and message,
-)  # fmt: skip
+plant_message("UsageNotFinal", "145-usage", of="tts.usage",
+    change=lambda message: message["usage"].pop("final") and message)
 plant_message("IdNotEchoed", "146-ids", of="tts.audio.done", change=lambda message: message | {"id": None})
-plant(
-    "OneRequestId", "146-ids", base=_Messages,
+plant("OneRequestId", "146-ids", base=_Messages,
     message=lambda self, message: [
         message | {"request_id": "req_1"} if "request_id" in message else message
-    ],
-)  # fmt: skip
+    ])
 for _code in ("empty_text", "tts_text_too_long"):
     plant_message(
         f"UsageForRefused_{_code}", "150-one-error", of=_code,
@@ -405,6 +366,7 @@ for _name, _check, _other in (
         _name, _check,
         down=lambda self, kind, data, other=_other: [(kind, other.to_bytes(2, "big") if kind == CLOSE else data)],
     )  # fmt: skip
+# fmt: on
 
 
 @pytest.mark.slow

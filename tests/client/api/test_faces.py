@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-import signal
 import subprocess
 import sys
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from speechlab.client import (
@@ -229,20 +227,13 @@ def test_closing_ends_calls_that_wait(server, http):
     async def main():
         lab = AsyncClient(server.base_url)
         call = asyncio.ensure_future(lab.translate("a", **MEANT))
-        await asyncio.to_thread(eventually, lambda: len(server.requests) == 2)
+        await asyncio.to_thread(eventually, lambda: server.requests)
         waiting = asyncio.ensure_future(lab.translate("b", **MEANT))
         await asyncio.sleep(0.05)
         await lab.close()
         async with asyncio.timeout(20):  # of fifty
             return await asyncio.gather(call, waiting, return_exceptions=True)
 
-    lab = Client(server.base_url, api_key=http.KEY)
-    with ThreadPoolExecutor(1) as threads:
-        call = threads.submit(lab.translate, "a", **MEANT)
-        assert eventually(lambda: server.requests)
-        lab.close()
-        with pytest.raises(ConfigurationError, match="closed"):
-            call.result(20)
     for error in asyncio.run(main()):
         assert isinstance(error, ConfigurationError)
         assert "closed" in str(error)
@@ -251,19 +242,46 @@ def test_closing_ends_calls_that_wait(server, http):
 def test_options_change_the_copy_alone(server, lab, http):
     other = lab.with_options(max_retries=0, timeout=3)
     assert (other._async._settings.max_retries, lab._async._settings.max_retries) == (0, None)
-    with pytest.raises(ConfigurationError, match="no option"):
-        lab.with_options(retries=3)
     for name in ("transport", "api_key", "base_url", "ws_base_url"):
         with pytest.raises(ConfigurationError, match=f"{name} belongs to a client .* make a new client"):
             lab.with_options(**{name: None})
-    for change, listed in (
-        (lab.with_options, False),
-        (lambda **given: Client(server.base_url, **given), True),
-    ):
-        with pytest.raises(ConfigurationError, match="timeout, connect_timeout_s") as told:
-            change(retries=3)
-        assert ("transport" in str(told.value)) == listed
-        assert "clock" not in str(told.value)
+    with pytest.raises(ConfigurationError, match=r"no option 'retries'.*timeout, connect_timeout_s") as told:
+        lab.with_options(retries=3)
+    assert "transport" not in str(told.value)
+    assert "clock" not in str(told.value)
+
+
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError])
+def test_a_hook_that_ends_the_program_fails_no_call(answering, caplog, end):
+    def leave(_):
+        raise end("a step of a call")
+
+    with Client(answering.base_url, on_event=leave) as lab, Client(answering.base_url) as other:
+        assert lab.translate("a", **MEANT).text == other.translate("a", **MEANT).text == "Hello"
+    assert caplog.text.count("the on_event hook failed; the call continues") == 3
+
+
+def test_an_interrupt_of_a_loop_of_ones_own_comes_through(answering):
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    async def main():
+        async with AsyncClient(answering.base_url, on_event=interrupt) as lab:
+            await lab.translate("a", **MEANT)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+
+
+def test_a_transport_that_exits_ends_its_own_call_alone(answering):
+    def leave(_):
+        sys.exit("no network")
+
+    own = Client(answering.base_url, transport=httpx2.MockTransport(leave))
+    with own, Client(answering.base_url) as other:
+        with pytest.raises(SystemExit, match="no network"):
+            own.translate("a", **MEANT)
+        assert other.translate("a", **MEANT).text == "Hello"
 
 
 def test_a_hook_that_calls_its_own_client_does_not_hang(server, http, caplog):
@@ -271,25 +289,6 @@ def test_a_hook_that_calls_its_own_client_does_not_hang(server, http, caplog):
     with Client(server.base_url, on_event=lambda event: lab.voices()) as lab:
         lab.translate("a", **MEANT)
     assert "inside a hook" in caplog.text
-
-
-@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="signals to threads are POSIX")
-def test_an_interrupt_cancels_the_call_alone(server, lab, http):
-    server.script([40.0], http.reply(body=TRANSLATED))
-    main = threading.main_thread().ident
-
-    def interrupt():
-        while not server.requests:
-            time.sleep(0.01)
-        signal.pthread_kill(main, signal.SIGINT)
-
-    thread = threading.Thread(target=interrupt)
-    thread.start()
-    with ends_within(20), pytest.raises(KeyboardInterrupt):  # of forty
-        lab.translate("a", **MEANT)
-    thread.join()
-    assert server.closed_early.wait(5)
-    assert lab.translate("a", **MEANT).text == "Hello"
 
 
 def test_an_interrupt_as_a_call_begins_cancels_it(server, lab, http, monkeypatch):

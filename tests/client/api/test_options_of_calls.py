@@ -129,16 +129,13 @@ def test_a_refused_key_is_renewed_for_the_next_call_at_least(server, http):
     assert len(server.requests) == 1  # one that is given again ends the call
 
 
-def test_an_authorization_of_the_users_own(server, http):
+def test_an_authorization_of_the_users_own_is_sent_and_refused_beside_a_key(server, http, monkeypatch):
     server.script(http.reply(body=TRANSLATED))
     with Client(server.base_url, default_headers={"Authorization": "Basic abc"}) as lab:
         lab.translate("a", **MEANT)
     assert server.requests[0].headers["authorization"] == "Basic abc"
     with pytest.raises(ConfigurationError, match="in the clear"):
         Client("http://speech.example", default_headers={"Authorization": "Basic abc"})
-
-
-def test_an_authorization_beside_a_key_is_refused(server, http, monkeypatch):
     own = {"default_headers": {"X-Team": "a", "authorization": "Basic gateway-secret-3"}}
     lab = Client(server.base_url, api_key=http.KEY)
     monkeypatch.setenv("SPEECHLAB_API_KEY", http.KEY)

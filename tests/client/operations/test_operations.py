@@ -30,6 +30,7 @@ from speechlab.errors import (
     ConfigurationError,
     ContractError,
     InvalidRequestError,
+    SegmentError,
     StreamTruncatedError,
 )
 from speechlab.text import join_texts
@@ -62,29 +63,6 @@ def test_a_catalogue_names_the_voices_that_there_are():
         assert raised.value.message == f"voice {asked!r} {told}"
     with pytest.raises(InvalidRequestError, match="the catalogue is empty"):
         VoiceCatalogue([]).one("zz")
-
-
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        (
-            "heartt",
-            "fits no voice; did you mean 'fast: heart'? There are 'fast: heart', 'slow: mei', 'slow: mei'",
-        ),
-        ("zz", "fits no voice; give a name or an id. There are 'fast: heart', 'slow: mei', 'slow: mei'"),
-        ("of a", "fits 3 voices: 'fast: heart', 'slow: mei' (b), 'slow: mei' (c); give one name or id"),
-    ],
-)
-def test_catalogue_one_names_the_voices_that_there_are(asked, told):
-    names = {"a": "fast: heart", "b": "slow: mei", "c": "slow: mei"}
-    catalogue = VoiceCatalogue(
-        [Voice(id=key, description=f"A voice of a ({name})") for key, name in names.items()]
-    )
-    with pytest.raises(InvalidRequestError) as raised:
-        catalogue.one(asked)
-    assert raised.value.message == f"voice {asked!r} {told}"
-    with pytest.raises(InvalidRequestError, match="the catalogue is empty"):
-        VoiceCatalogue([]).one(asked)
 
 
 def test_a_catalogue_is_searched_and_shown():
@@ -125,33 +103,6 @@ def test_the_table_of_a_catalogue_says_once_what_all_have_in_common(http):
     assert "language en\u202e\u202c; gender x\u2067\u2069; streams" in VoiceCatalogue(voices)._repr_html_()
 
 
-def test_what_all_voices_have_in_common_is_said_once(http):
-    voices = [
-        Voice(id=http.VOICE_ID, description="Calm <b>", language="ja", gender=gender, formats=("wav", "mp3"))
-        for gender in ("Female", "Male")
-    ]
-    shown = VoiceCatalogue(voices)._repr_html_()
-    assert "<strong>2 voices:</strong> language ja; streams no; formats wav, mp3</caption>" in shown
-    assert shown.count("wav, mp3</caption>") == 1
-    assert "wav, mp3</td>" not in shown
-    assert shown.count("Calm &lt;b&gt;") == 4  # each once above, and once in the fold
-    assert "VoiceExplorer" in shown
-    assert "VoiceExplorer" not in VoiceCatalogue([])._repr_html_()
-
-
-def test_speech_shows_its_voice_and_its_text(server, lab, http, wav):
-    voice = Voice(id=http.VOICE_ID, description="Calm <b> (kokoro: one)", language="Japanese")
-    server.script(http.reply(body=wav, content_type="audio/wav"))
-    speech = lab.synthesize("costs $5 <i>", voice=voice)
-    assert (speech.voice, speech.language) == ("kokoro: one", "ja")
-    shown = speech._repr_html_()
-    assert "kokoro: one" in shown
-    assert "costs $5 &lt;i&gt;" in shown
-    assert pickle.loads(pickle.dumps(speech)).voice == speech.voice
-    server.script(http.reply(body=wav, content_type="audio/wav"))
-    assert http.VOICE_ID[:8] in lab.synthesize("a", voice=http.VOICE_ID)._repr_html_()
-
-
 def test_speech_is_a_clip_with_its_bytes(server, lab, http, wav, clip):
     server.script(http.reply(body=wav, content_type="audio/wav"))
     speech = lab.synthesize("こんにちは", voice=http.VOICE_ID)
@@ -164,6 +115,36 @@ def test_speech_is_a_clip_with_its_bytes(server, lab, http, wav, clip):
     assert (again.encoded, again.timing, again) == (speech.encoded, speech.timing, speech)
     assert lab.usage.synthesized_chars == 5
     assert repr(speech).startswith("SpeechClip(0.50 s")
+    assert http.VOICE_ID[:8] in speech._repr_html_()
+    voice = Voice(id=http.VOICE_ID, description="Calm <b> (kokoro: one)", language="Japanese")
+    speech = lab.synthesize("costs $5 <i>", voice=voice)
+    assert (speech.voice, speech.language) == ("kokoro: one", "ja")
+    assert pickle.loads(pickle.dumps(speech)).voice == speech.voice
+    assert "kokoro: one" in speech._repr_html_()
+    assert "costs $5 &lt;i&gt;" in speech._repr_html_()
+
+
+def test_streams_that_cannot_be_cut_into_clips(server, lab, http, wav, clip):
+    for form, data, type_ in (
+        ("pcm", wav[44:], "audio/pcm; rate=0"),
+        ("wav", wav[:24] + b"\1\0\0\0" + wav[28:], "audio/wav"),
+    ):
+        server.script(http.chunked(data, content_type=type_))
+        stream = lab.stream_speech("a", voice=http.VOICE_ID, format=form)
+        with (
+            stream,
+            pytest.raises(ContractError, match="not usable"),
+        ):  # an impossible rate is the service's fault
+            list(stream.clips())
+    mp3 = clip.encode("mp3")
+    server.script(http.chunked(mp3, content_type="audio/mpeg"), http.reply(body={"text": "hi"}))
+    with lab.stream_speech("a", voice=http.VOICE_ID, format="mp3") as stream:
+        with pytest.raises(InvalidRequestError, match="collect"):
+            next(stream.clips())
+        speech = stream.collect()
+    assert speech.source_format == "mp3"
+    lab.transcribe(speech)
+    assert base64.b64decode(server.requests[1].json["audio"]) == mp3  # it is sent on as it came
 
 
 def test_052_options_that_are_given_are_sent(server, lab, http, wav):
@@ -186,13 +167,6 @@ def test_every_format_is_decoded_at_its_rate(server, lab, http, clip):
         assert speech.duration_s == pytest.approx(0.5 * 24_000 / rate, abs=0.1)
     server.script(http.reply(body=clip.encode("pcm"), content_type="audio/pcm"))
     assert lab.synthesize("a", voice=http.VOICE_ID, format="pcm", sample_rate=16_000).sample_rate == 16_000
-
-
-def test_pcm_has_the_rate_asked_for_or_of_the_media_type(server, lab, http, clip):
-    server.script(http.reply(body=clip.encode("pcm"), content_type="audio/pcm"))
-    assert lab.synthesize("a", voice=http.VOICE_ID, format="pcm", sample_rate=16_000).sample_rate == 16_000
-    server.script(http.reply(body=clip.encode("pcm"), content_type='audio/L16; rate="8000"'))
-    assert lab.synthesize("a", voice=http.VOICE_ID, format="pcm").sample_rate == 8_000
 
 
 def test_051_a_success_that_is_not_audio_is_an_error(server, lab, http):
@@ -247,15 +221,6 @@ def test_047_a_stream_that_lacks_sound_is_cut_short(server, lab, http, wav):
     assert lab.usage.calls == 0
 
 
-def test_clips_of_an_impossible_rate_are_the_services_fault(server, lab, http, wav):
-    for form, type_ in (("pcm", "audio/pcm; rate=0"), ("wav", "audio/wav")):
-        data = wav[:24] + b"\1\0\0\0" + wav[28:] if form == "wav" else wav[44:]
-        server.script(http.chunked(data, content_type=type_))
-        stream = lab.stream_speech("a", voice=http.VOICE_ID, format=form)
-        with stream, pytest.raises(ContractError, match="not usable"):
-            list(stream.clips())
-
-
 def test_leaving_a_stream_early_closes_the_connection(server, lab, http, wav):
     server.script(http.chunked(wav[:100], 30.0, wav[100:]))
     narrow = lab.with_options(max_concurrency=1)
@@ -266,14 +231,6 @@ def test_leaving_a_stream_early_closes_the_connection(server, lab, http, wav):
         stream = narrow.stream_speech("a", voice=http.VOICE_ID)
         assert next(stream) == wav[:100]
         del stream
-
-
-def test_streams_of_compressed_audio_cannot_be_cut_into_clips(server, lab, http, clip):
-    server.script(http.chunked(clip.encode("mp3"), content_type="audio/mpeg"))
-    with lab.stream_speech("a", voice=http.VOICE_ID, format="mp3") as stream:
-        with pytest.raises(InvalidRequestError, match="collect"):
-            next(stream.clips())
-        assert stream.collect().source_format == "mp3"
 
 
 def test_088_recordings_of_every_form_go_as_plain_base64(server, lab, http, wav, tmp_path):
@@ -304,13 +261,6 @@ def test_long_recordings_go_in_slices_and_can_be_sent_again(server, lab, http, t
         assert base64.b64decode(sent.pop("audio"), validate=True) == path.read_bytes()
         assert sent == {"vad": "segments", "min_silence_gap": 300}
         assert int(request.headers["content-length"]) == len(request.body)
-
-
-def test_compressed_speech_is_sent_on_as_it_came(server, lab, http, clip):
-    mp3 = clip.encode("mp3")
-    server.script(http.reply(body=mp3, content_type="audio/mpeg"), http.reply(body={"text": "hi"}))
-    lab.transcribe(lab.synthesize("a", voice=http.VOICE_ID, format="mp3"))
-    assert base64.b64decode(server.requests[1].json["audio"]) == mp3
 
 
 def test_segments_become_a_table_and_a_text(server, lab, http, wav):
@@ -442,3 +392,71 @@ def test_long_recordings_are_never_in_memory_as_a_whole(http, tmp_path):
         tracemalloc.stop()
     assert transport.received > size * 4 / 3
     assert peak < size / 10
+
+
+# The last column of docs/contract.md: what a client does with a service that reads the contract otherwise.
+
+
+def test_024_027_032_to_039_options_of_speech(server, lab, http, clip):
+    both = {"formats": ["ogg", "wav"], "sample_rates": [16_000, 24_000]}
+    unknown = {name: value for name, value in http.VOICE.items() if name != "sample_rates"}
+    for fields, options, sent in (
+        ({**http.VOICE, **both}, {"sample_rate": 24_000, "temperature": 0.0}, {"sample_rate", "temperature"}),
+        ({**http.VOICE, **both}, {}, set()),
+        (unknown, {"sample_rate": 44_100}, {"sample_rate"}),  # only the service knows its providers
+    ):
+        server.script(http.reply(body=clip.encode("ogg"), content_type="audio/ogg"))
+        lab.synthesize("a", voice=Voice.parse(fields), format="ogg", **options)
+        body = server.requests[0].json
+        assert set(body) == {"voice_id", "text", "format", *sent}
+        assert {name: body[name] for name in sent} == options
+    lab.synthesize("a", voice=http.VOICE_ID.upper(), format="ogg")
+    assert server.requests[1].json["voice_id"] == http.VOICE_ID  # in lower case
+    one = Voice.parse({**http.VOICE, "sample_rates": [24_000], "streaming": False})
+    for call, told in (
+        (lambda: lab.synthesize("a", voice=one, sample_rate=24_000), "has one rate"),
+        (lambda: lab.stream_speech("a", voice=one).open(), "does not stream"),
+    ):
+        with pytest.raises(InvalidRequestError, match=told):
+            call()
+    assert len(server.requests) == 2
+
+
+def test_064_067_071_what_is_sent_for_other_spellings(server, lab, http, wav):
+    server.script(http.reply(body={"text": "a"}))
+    for given, sent in (
+        ({"language": "ja-JP"}, {"language": "ja"}),
+        ({"vad": "1"}, {"vad": "on"}),
+        ({"vad": 0}, {"vad": "off"}),
+        ({"session_id": "x" * 128}, {"session_id": "x" * 128}),
+    ):
+        lab.transcribe(wav, **given)
+        body = server.requests[-1].json
+        assert {name: value for name, value in body.items() if name != "audio"} == sent
+
+
+def test_078_079_082_either_form_of_a_transcript(server, lab, http, wav):
+    timed = {"start": 0, "end": 1, "text": "b"}
+    server.script(http.reply(body={"text": "a"}))
+    plain = lab.transcribe(wav, vad="segments")
+    assert (plain.text, plain.pieces, plain.confidence, len(plain.segments)) == ("a", None, None, 0)
+    for text, segments in (("a", [timed]), ("", [])):
+        server.script(http.reply(body={"text": text, "confidence": 0, "segments": segments}))
+        found = lab.transcribe(wav)
+        assert (found.text, found.confidence, len(found.segments)) == (text, 0, len(segments))
+    server.script(http.reply(body={"segments": [{**timed, "end": -1}]}))
+    odd = lab.transcribe(wav, vad="segments")
+    assert (odd.text, odd.pieces[0].end) == ("b", -1)
+    with pytest.raises(SegmentError):
+        _ = odd.segments
+    server.script(http.reply(body={"language": "en"}))
+    with pytest.raises(ContractError, match="neither text nor segments"):
+        lab.transcribe(wav)
+
+
+def test_092_098_100_translations_of_others(server, lab, http):
+    choice = {"message": {"role": "model", "content": "Hi"}, "finish_reason": "length"}
+    server.script(http.reply(body={"choices": [choice], "model": "another"}))
+    result = lab.translate("a", source_lang="x-any", target_lang="en-GB", model="mine")
+    assert (result.text, result.model, result.usage) == ("Hi", "another", None)
+    assert b"x-any" in server.requests[0].body

@@ -158,29 +158,6 @@ def test_an_interrupted_replay_says_that_it_was_cut_short(server, http, wav, tmp
             next(stream)
 
 
-@pytest.mark.slow
-def test_of_two_tasks_that_read_one_stream_the_second_is_told(server, http, wav):
-    first, second = (http.events(http.delta(text), end=b"") for text in ("one", "two"))
-
-    async def kinds(stream):
-        async with stream:
-            await anext(stream)
-            found = await asyncio.gather(anext(stream), anext(stream), return_exceptions=True)
-            await stream.collect()
-            return [isinstance(one, ConfigurationError) for one in found]
-
-    async def main():
-        async with AsyncClient(server.base_url) as lab:
-            server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
-            assert await kinds(speech(lab, http)) == [False, True]
-            server.script(http.chunked(first, 0.5, second + b"data: [DONE]\n\n", content_type=EVENTS))
-            stream = translation(lab)
-            assert await kinds(stream) == [False, True]
-            assert stream.text == "onetwo"
-
-    asyncio.run(asyncio.wait_for(main(), 20))
-
-
 @pytest.mark.parametrize("kind", ["speech", "translation"])
 def test_threads_that_begin_a_stream_together_send_it_once(server, lab, http, wav, kind):
     body = http.chunked(wav) if kind == "speech" else http.reply(body=TRANSLATED)

@@ -131,22 +131,6 @@ def test_109_112_an_end_that_was_not_announced(server, lab, http):
     assert "engine failed" in str(caught.value)
 
 
-def test_109_an_end_that_was_not_announced(server, lab, http):
-    for tail, whole in (
-        (b"", True),
-        (b"", False),
-        (b'data: {"choices": [{"del', True),
-        (b"data: [DO", True),
-        (b'data: {"choices": [{"delta": {"content": "\xe3\x81', False),
-    ):
-        body = http.events(http.delta("He"), http.delta("l"), end=tail)
-        stream = stream_of(lab, server, http, [body, 0.05, *([] if whole else [http.CLOSE])], end=whole)
-        with stream, pytest.raises(StreamTruncatedError) as caught:
-            list(stream)
-        assert caught.value.partial == "Hel"
-        assert caught.value.timing.attempts == 1
-
-
 def test_events_that_are_no_chunks(server, lab, http):
     for data in (b"not json", b"5", b'{"choices": 5}', b'{"choices": [{"delta": {"content": 5}}]}'):
         body = b"data: " + data + b"\n\n" + http.events(http.delta("a"))

@@ -99,51 +99,6 @@ def test_a_reply_that_never_comes(server, http, wire):
         assert caught.value.attempts == len(server.requests) == 1
 
 
-def test_011_error_bodies_of_every_kind(server, http, wire):
-    for status, body, kind, facts in (
-        (
-            401,
-            FULL,
-            AuthenticationError,
-            {"code": 104, "name": "ErrAuthenticationFailed", "context": ("tts",)},
-        ),
-        (
-            400,
-            {"code": 400, "error": "Unsupported audio format"},
-            BadRequestError,
-            {"code": 400, "name": None},
-        ),
-        (403, {}, PermissionDeniedError, {"code": None}),
-        (404, [], NotFoundError, {}),
-        (400, b"<html><head><title>400 Bad &amp; worse</title></head></html>", BadRequestError, {}),
-        (500, b"", ServerError, {"retryable": True}),
-        (501, b"plain text", ServerError, {"retryable": False}),
-        (
-            413,
-            {"code": "x", "name": 5, "error": ["a"], "context": {"a": 1}},
-            APIError,
-            {"code": None, "name": None},
-        ),
-        (418, b"\xff\xfe\x00", APIError, {}),
-        (400, {"error": {"message": "inner", "code": 7}}, BadRequestError, {"code": 7}),
-        (400, {"detail": "as FastAPI says it"}, BadRequestError, {}),
-        (302, b"", APIError, {}),
-    ):
-        server.script(http.reply(status, body, location="http://elsewhere/"))
-        with (
-            Client(server.base_url, api_key=http.KEY, max_retries=0, transport=wire) as lab,
-            pytest.raises(kind) as caught,
-        ):
-            translate(lab)
-        error = caught.value
-        assert error.status == status
-        assert error.attempts == 1
-        assert error.timing.latency_s >= 0
-        assert error.message
-        for name, value in facts.items():
-            assert getattr(error, name) == value
-
-
 def test_a_redirection_says_where_to(server, lab, http):
     new = "https://new.example"
     for status, location, told in (
@@ -189,18 +144,6 @@ def test_nobody_listens(http, clock, wire):
         pytest.raises(APIConnectionError),
     ):
         lab.voices()
-
-
-def test_a_head_that_never_comes(server, http, wire):
-    server.script([30.0])
-    with (
-        ends_within(20),  # of thirty
-        Client(server.base_url, api_key=http.KEY, timeout=0.3, transport=wire) as lab,
-        pytest.raises(APITimeoutError, match="timeout=") as caught,
-    ):
-        translate(lab)
-    assert caught.value.possibly_metered
-    assert caught.value.attempts == len(server.requests) == 1
 
 
 def test_the_calls_time_bounds_its_retries(server, http, clock, wire):
