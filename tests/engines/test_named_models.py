@@ -360,7 +360,7 @@ def test_a_file_that_ends_early_is_refused_before_it_is_loaded(engine, name, dat
     files = WHISPER | {"model.bin": pack_ctranslate2()}
     for other, content in (files if engine == "whisper" else {}).items():
         (tmp_path / other).write_bytes(content)
-    for length in (len(data), *range(0, len(data), 41), len(data) - 1):
+    for length in (len(data), *range(0, len(data), 17), len(data) - 1):
         (tmp_path / name).write_bytes(data[:length])
         made = create(engine, model=str(tmp_path))
         if length == len(data):

@@ -59,6 +59,7 @@ def test_where_texts_are_cut():
         ["おはようございます、", "今日は三つの話題を順番にお伝えします。", "最初は天気です。"],
         ["Dr. Smith paid 3.50 dollars. ", "He left."],
         ["「はい。」", "と言った。次です。"],
+        ["…。はい。そうです、", "今日はいい天気です。"],  # what is not spoken begins no piece of its own
     ):
         assert [piece.text for piece in chunk_text("".join(expected))] == expected
 
