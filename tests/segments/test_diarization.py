@@ -21,20 +21,14 @@ def make_turns(generator, files, speakers):
     for file, length in files.items():
         for speaker in speakers:
             edges = np.sort(generator.choice(int(length * 1000), size=8, replace=False)) / 1000
-            rows += [
-                {"file": file, "start": start, "end": end, "speaker": speaker}
-                for start, end in edges.reshape(-1, 2)
-            ]
-    return segments.frame(rows)
+            rows += [(file, start, end, speaker) for start, end in edges.reshape(-1, 2)]
+    return segments.frame(pd.DataFrame(rows, columns=["file", "start", "end", "speaker"]))
 
 
 def make_talks(seed):
     """Two recordings: who spoke, and who was found."""
     generator = np.random.default_rng(seed)
-    names = [
-        ["ann", "bob", "cy"][: generator.integers(1, 4)],
-        ["1", "2", "3", "4"][: generator.integers(1, 5)],
-    ]
+    names = ["ann", "bob", "cy"][: generator.integers(1, 4)], "1234"[: generator.integers(1, 5)]
     return [make_turns(generator, LENGTHS, side) for side in names]
 
 

@@ -13,20 +13,14 @@ from speechlab.errors import SegmentError
 
 
 def test_columns_are_typed_and_ordered():
-    made = segments.frame(
-        pd.DataFrame(
-            {
-                "mine": [1, 2],
-                "confidence": [0.5, None],
-                "end": [1, 2],
-                "start": [0, 1],
-                "speaker": ["ann", None],
-                "channel": [1, 2],
-            },
-            index=[7, 9],
-        ),
-        file="a.wav",
-    )
+    given = {
+        "mine": [1, 2],
+        "confidence": [0.5, None],
+        "end": [1, 2],
+        "start": [0, 1],
+        "speaker": ["ann", None],
+    }
+    made = segments.frame(pd.DataFrame({**given, "channel": [1, 2]}, index=[7, 9]), file="a.wav")
     assert list(made) == ["file", "start", "end", "text", "channel", "speaker", "confidence", "mine"]
     assert made.index.equals(pd.RangeIndex(2))
     assert made["start"].dtype == made["end"].dtype == made["confidence"].dtype == np.float64

@@ -63,11 +63,10 @@ def test_overlap_join_finds_all_pairs_in_order(seed, monkeypatch):
 
 
 def test_files_at_very_different_times():
-    rows = [
-        {"file": f"{number}", "start": number * 4.0e5 + 1, "end": number * 4.0e5 + 2}
-        for number in range(10_000)
-    ]
-    late = pd.DataFrame(rows)
+    numbers = np.arange(10_000)
+    late = pd.DataFrame(
+        {"file": numbers.astype("str"), "start": numbers * 4.0e5 + 1, "end": numbers * 4.0e5 + 2}
+    )
     assert joined(late, late) == [(number, number, 1_000_000) for number in range(10_000)]
 
 

@@ -272,19 +272,47 @@ def test_exponents_and_bad_intervals_of_a_textgrid(tmp_path):
         assert rows(read(tmp_path / "x.TextGrid", GRID.format(size=2, more=bad))) == said
 
 
-def test_errors_speak_of_the_file(tmp_path):
-    for name, content, message in [
-        ("x.ttml", "<tt><body>\n<p begin", "line 2: this is not valid XML"),
-        ("x.ttml", "<html/>", "line 1: the first element is 'html'"),
-        ("x.ttml", "<a>" * 1000, "line 1: the elements are within each other"),
-        ("x.ass", "hello", "has no section"),
-        ("x.ass", ASS.format("").replace("End, Text", "Text"), "line 4: the line names no field 'end'"),
-        ("x.eaf", "<a/>", "line 1: the first element is 'a'"),
-        ("x.TextGrid", GRID.format(size=2, more=""), "the file ends before a time"),
-        ("x.TextGrid", "[" * 10_000, "the file ends before the kind"),
-    ]:
-        with pytest.raises(SegmentFileError, match=message) as caught:
-            read(tmp_path / name, content)
+def test_malformed_files_name_the_line_and_no_library(tmp_path):
+    for name, content, line, text in [
+        ("x.srt", "00:00:05,000 -> 00:00:06,000\nx\n", 1, "not a timing"),
+        ("x.srt", "1\n00:00:01,000 -> 00:00:02,000\na\n\nrest\n", 2, "not a timing"),
+        ("x.vtt", "00:01.000 --> 00:02.000\nx\n", 1, "begins with WEBVTT"),
+        ("x.vtt", "WEBVTT\n\n00:01.000 --> 2\nx\n", 3, "not a timing"),
+        ("x.rttm", "SPEAKER a 1 -1 1 <NA> <NA> ann <NA> <NA>\n", 1, "start is '-1'"),
+        ("x.rttm", "SPEAKER a 1 1 1 <NA> <NA> ann lee <NA> <NA>\n", 1, "11 fields"),
+        ("x.rttm", "a 1 2 3\n", 1, "not a type of RTTM"),
+        ("x.ctm", "\n\na 1 1 1\n", 3, "4 fields"),
+        ("x.ctm", "a 1 1 1 x 1.5\n", 1, "not between 0 and 1"),
+        ("x.ctm", "a 1 * * <ALT_BEGIN>\n", 1, "alternatives"),
+        ("x.stm", "a 1 ann 2.0 1.0 x\n", 1, "from 2 s to 1 s"),
+        ("x.stm", "a 1 ann 2.0\n", 1, "4 fields"),
+        ("x.uem", "a 1 0 nan\n", 1, "end is 'nan'"),
+        ("x.uem", "a 1 0 1_0\n", 1, "end is '1_0'"),
+        ("x.jsonl", '{"audio_filepath": "a", "duration": null}\n', 1, "duration is None"),
+        ("x.jsonl", '{"recording_id": "a", "start": "0", "duration": 1}\n', 1, "start is '0'"),
+        ("x.jsonl", '[1]\n', 1, "not a JSON object"),
+        ("x.jsonl", '{"duration": 1}\n', 1, "no key 'audio_filepath'"),
+        ("x.json", '[{"session_id": "a",\n "start_time": 1,,}]', 2, "not valid JSON"),
+        ("x.csv", "start,end\n1,2,3\n", 2, "3 cells"),
+        ("x.csv", "begin,end\n", 1, "columns start and end"),
+        ("x.csv", 'start,end,text\n1,2,"a" b\n', 2, "not valid CSV"),
+        ("x.csv", b"start,end,text\n1,2,ok\n1,2,\xff\n", 3, "neither UTF-8 nor UTF-16"),
+        ("x.ttml", "<tt><body>\n<p begin", 2, "this is not valid XML"),
+        ("x.ttml", "<html/>", 1, "the first element is 'html'"),
+        ("x.ttml", "<a>" * 1000, 1, "the elements are within each other"),
+        ("x.ass", "hello", None, "has no section"),
+        ("x.ass", ASS.format("").replace("End, Text", "Text"), 4, "the line names no field 'end'"),
+        ("x.eaf", "<a/>", 1, "the first element is 'a'"),
+        ("x.TextGrid", GRID.format(size=2, more=""), 18, "the file ends before a time"),
+        ("x.TextGrid", "[" * 10_000, 1, "the file ends before the kind"),
+        *((f"x.{kind}", '{"neither": "nor"}', ..., "x") for kind in ("parquet", "TextGrid", "eaf", "json")),
+    ]:  # fmt: skip
+        path = tmp_path / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        with pytest.raises(SegmentFileError, match=text) as caught:
+            segments.read(path)
+        assert line is ... or (caught.value.line, caught.value.path) == (line, str(path))
+        assert f"{name}, line {line}" in str(caught.value) or not isinstance(line, int)
         assert not any(
             word in str(caught.value) for word in ("Error(", "KeyError", "praatio", "pympi", "pysubs2")
         )
