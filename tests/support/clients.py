@@ -169,6 +169,20 @@ class Talk:
         self.send(type="tts.speak", text=text, **fields)
         return self.until_usage()
 
+    def begin(self, text: str, **fields: Any) -> Any:
+        """Have a text spoken, up to its start."""
+        self.send(type="tts.speak", text=text, **fields)
+        start = self.event()
+        assert start["type"] == "tts.audio.start", start
+        return start
+
+    def refusal(self, text: Any, **fields: Any) -> Any:
+        """The error that a text gets."""
+        self.send(type="tts.speak", text=text, **fields)
+        error = self.event()
+        assert (error["type"], error.get("id")) == ("tts.error", fields.get("id")), error
+        return error
+
     def until_usage(self) -> list[Any]:
         events = [self.event()]
         while not (isinstance(events[-1], dict) and events[-1]["type"] == "tts.usage"):

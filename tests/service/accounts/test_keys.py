@@ -245,10 +245,8 @@ def test_s17_a_text_that_the_engine_finds_wrong_is_rejected(stage, error_body, t
             assert body["context"] == ["tts", "text"]
         with service.talk("picky") as client:
             for _ in range(2):
-                client.send(type="tts.speak", id="7", text="x")
-                told = client.event()
-                assert (told["type"], told["code"], told["id"]) == ("tts.error", "invalid_message", "7")
-                assert "does not read" in told["message"]
+                told = client.refusal("x", id="7")
+                assert (told["code"], "does not read" in told["message"]) == ("invalid_message", True)
     assert used(tmp_path) == []
 
 

@@ -94,10 +94,9 @@ def test_s152_a_limiter_that_fails_lets_nobody_in(stage, error_body, talk, monke
         assert "counters" not in error_body(reply, 503, "ErrOverloaded")["error"]
         assert int(reply.headers["retry-after"]) >= 1
         client.configure(voice_id=service.voice("plain"), format="pcm")
-        client.send(type="tts.speak", id="s", text="Hi.")
-        told = client.event()
+        told = client.refusal("Hi.", id="s")
         code = "rate_limiter_unavailable" if broken == "key" else "service_rate_limiter_unavailable"
-        assert (told["code"], told["id"], "counters" in told["message"]) == (code, "s", False)
+        assert (told["code"], "counters" in told["message"]) == (code, False)
         assert service.translator.jobs == service.speaker.calls == []
 
 
@@ -189,8 +188,7 @@ def test_refusals_of_one_limit_leave_the_others_unused(stage, error_body, talk):
         client.configure(voice_id=good["voice_id"], format="pcm")
         client.speak("Hi.")
         for _ in range(3):
-            client.send(type="tts.speak", text="Hi.")
-            assert client.event()["code"] == "service_rate_limited"
+            assert client.refusal("Hi.")["code"] == "service_rate_limited"
             body = error_body(service.http.speak(**good), 429, "ErrRateLimited")
             assert body["context"] == ["tts", "service_limit"]
         assert [service.translate().status for _ in range(3)] == [200, 200, 429]
@@ -271,8 +269,7 @@ def test_a_change_holds_at_once_in_a_service_that_runs(stage, error_body, tmp_pa
             assert body["context"] == ["tts", "key_limit"]
             assert "may make 1 request a minute" in body["error"]
             assert 1 <= int(reply.headers["retry-after"]) <= 60
-            client.send(type="tts.speak", text="Hello.")
-            assert client.event()["code"] == "rate_limited"
+            assert client.refusal("Hello.")["code"] == "rate_limited"
             assert service.speak().status == 200  # another key
             limits.change_limits(stored.key_id, {"requests_per_minute": 0})
             limits.change_limits("all", {"requests_per_minute": 1})
@@ -314,8 +311,7 @@ def test_8_135_a_key_may_use_single_voices(stage, error_body, talk, tmp_path):
             socket.configure(voice_id=plain, format="pcm")
             access.set_rights(stored.key_id, voices=[other])
             assert access.resolve_key(stored.key_id).voices == {other}
-            socket.send(type="tts.speak", text="Hello.")
-            assert socket.event()["code"] == "service_access_denied"
+            assert socket.refusal("Hello.")["code"] == "service_access_denied"
             error_body(service.speak(http=client), 403, "ErrPermissionDenied")
             with talk(service.http, key) as second:
                 second.send(type="session.update", session={"voice_id": plain, "format": "pcm"})

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from speechlab.service import EngineLane, FairTurns, ServedEngine, Threads
-from support.clock import in_loop
+from support.clock import eventually, in_loop
 
 
 def make(*, heavy: FairTurns | None = None, concurrency=4, queue_limit=8, is_heavy=False) -> EngineLane:
@@ -222,11 +222,7 @@ def test_threads_are_reused_and_counted():
         assert len(names) <= 3
 
     asyncio.run(main())
-    for _ in range(100):
-        if threads.busy == 0:
-            break
-        time.sleep(0.01)
-    assert threads.busy == 0
+    assert eventually(lambda: threads.busy == 0)
 
 
 @in_loop

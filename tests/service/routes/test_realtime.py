@@ -28,8 +28,7 @@ def kinds(events) -> list[str]:
 
 def test_044_audio_comes_before_the_synthesis_ends(staged):
     with staged.talk("gated") as client:
-        client.send(type="tts.speak", text="a")
-        assert client.event()["type"] == "tts.audio.start"
+        client.begin("a")
         assert len(client.event()) == 24_000
         assert client.silent(0.2)
         staged.speaker.gate.set()
@@ -82,9 +81,7 @@ def test_017_150_rejected_texts_cost_nothing_and_spoken_ones_do(stage, tmp_path)
     with stage(data_dir=tmp_path, tts_text_limit=10) as service, service.talk() as client:
         texts = {" \u3000": "empty_text", 5: "invalid_message", "a" * 11: "tts_text_too_long"}
         for text, code in texts.items():
-            client.send(type="tts.speak", id="s", text=text)
-            error = client.event()
-            assert (error["code"], error["id"]) == (code, "s")
+            assert client.refusal(text, id="s")["code"] == code
         audio = joined(client.speak("𠮷" * 10))
         client.send(type="tts.speak", id=5, text="a")
         assert "id" not in client.event()
@@ -100,11 +97,8 @@ def test_152_a_full_queue_is_backend_unavailable(stage, talk, tmp_path):
         busy, client = (stack.enter_context(talk(service.http)) for _ in range(2))
         for one in (busy, client):
             one.configure(voice_id=service.voice("gated"), format="pcm")
-        busy.send(type="tts.speak", text="a")
-        assert busy.event()["type"] == "tts.audio.start"
-        client.send(type="tts.speak", id="s", text="b")
-        error = client.event()
-        assert (error["code"], error["id"]) == ("backend_unavailable", "s")
+        busy.begin("a")
+        assert client.refusal("b", id="s")["code"] == "backend_unavailable"
         assert client.silent(0.1)
         service.speaker.gate.set()
         busy.until_usage()

@@ -59,8 +59,7 @@ VOICE = voice_uuid("paced", "paced")
 def test_153_158_a_client_that_leaves_ends_its_synthesis(talk, tmp_path, how):
     with paced(data_dir=tmp_path) as (http, engine), talk(http) as client:
         client.configure(voice_id=VOICE, format="pcm")
-        client.send(type="tts.speak", text="a b c d")
-        assert client.event()["type"] == "tts.audio.start"
+        client.begin("a b c d")
         engine.permits.release()
         assert isinstance(client.event(), bytes)
         if how == "close":
@@ -86,8 +85,7 @@ def test_153_a_client_that_leaves_the_queue_costs_nothing(talk, tmp_path):
     settings = {"data_dir": tmp_path, "tts_concurrency": 1, "key_concurrent": 2}
     with paced(**settings) as (http, engine), talk(http) as busy:
         busy.configure(voice_id=VOICE, format="pcm")
-        busy.send(type="tts.speak", text="a")
-        assert busy.event()["type"] == "tts.audio.start"
+        busy.begin("a")
 
         def waits_in_the_queue() -> bool:
             with talk(http) as client:
@@ -143,8 +141,7 @@ def test_123_a_service_that_stops_finishes_what_runs(talk, tmp_path):
         busy, idle, fresh = (clients.enter_context(talk(http)) for _ in range(3))
         for client in (busy, idle):
             client.configure(voice_id=VOICE, format="pcm")
-        busy.send(type="tts.speak", id="s", text="a b c")
-        assert busy.event()["type"] == "tts.audio.start"
+        busy.begin("a b c", id="s")
         release = engine.permits.release  # the end of the block would let everything go
         engine.permits.release = lambda _count=1: None
         stopping = threading.Thread(target=stack.close)

@@ -27,10 +27,8 @@ def test_135_150_a_provider_taken_away_is_denied(kept, tmp_path):
     with service.talk(key=key) as client:
         assert client.speak("One.")[-1]["usage"]["status"] == "completed"
         access.set_rights(stored.key_id, providers=["q"])
-        client.send(type="tts.speak", id="s", text="Two.")
-        error = client.event()
-        assert (error["type"], error["id"], error["code"]) == ("tts.error", "s", "service_access_denied")
-        assert "request_id" not in error
+        error = client.refusal("Two.", id="s")
+        assert (error["code"], "request_id" in error) == ("service_access_denied", False)
         access.set_rights(stored.key_id, providers=None)
         events = client.speak("Three.")
         # Nothing more came of the second text: the first event is of the third one.
@@ -78,13 +76,11 @@ def test_136_150_a_key_that_is_gone_ends_the_session(kept, talk, tmp_path, how, 
 def test_136_a_text_that_is_being_spoken_is_finished(kept, tmp_path):
     service, access, stored, key = kept
     with service.talk("gated", key=key) as client:
-        client.send(type="tts.speak", text="Hello.")
-        assert client.event()["type"] == "tts.audio.start"
+        client.begin("Hello.")
         access.revoke_key(stored.key_id)
         service.speaker.gate.set()
         assert client.until_usage()[-1]["usage"]["status"] == "completed"
-        client.send(type="tts.speak", text="Again.")
-        assert client.event()["code"] == "invalid_session"
+        assert client.refusal("Again.")["code"] == "invalid_session"
         assert client.closed() == 1008
     assert eventually(lambda: len(used(tmp_path)) == 1)
 
@@ -96,10 +92,8 @@ def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tmp_path):
             each.configure(voice_id=service.voice("plain"), format="pcm")
         with contextlib.closing(sqlite3.connect(tmp_path / "service.sqlite")) as database:
             database.execute("ALTER TABLE keys RENAME TO gone")
-            client.send(type="tts.speak", id="s", text="Hello.")
-            error = client.event()
-            assert (error["id"], error["code"]) == ("s", "tts_service_unavailable")
-            assert str(tmp_path) not in error["message"]
+            error = client.refusal("Hello.", id="s")
+            assert (error["code"], str(tmp_path) in error["message"]) == ("tts_service_unavailable", False)
             # A key of the settings does not depend on the file.
             assert given.speak("Hello.")[-1]["usage"]["status"] == "completed"
             database.execute("ALTER TABLE gone RENAME TO keys")
@@ -111,8 +105,7 @@ def test_152_keys_that_cannot_be_read_let_nobody_speak(kept, talk, tmp_path):
 def test_163_a_session_lasts_so_long(stage, talk):
     with stage(ws_session_s=1.0) as service, talk(service.http) as busy, talk(service.http) as idle:
         busy.configure(voice_id=service.voice("gated"), format="pcm")
-        busy.send(type="tts.speak", text="Hello.")
-        assert busy.event()["type"] == "tts.audio.start"
+        busy.begin("Hello.")
         assert isinstance(busy.event(), bytes)
         idle.configure(voice_id=service.voice("plain"), format="pcm")
         assert idle.closed() == 1001  # a second is over, and the other session as old as this one

@@ -155,8 +155,7 @@ def test_s160_answers_to_pings_that_nobody_reads_take_no_memory(staged, monkeypa
 @pytest.mark.slow
 def test_the_time_for_a_head_ends_no_realtime_connection(stage):
     with stage(header_timeout_s=0.3) as service, service.talk("gated") as client:
-        client.send(type="tts.speak", text="Hello.")
-        assert client.event()["type"] == "tts.audio.start"
+        client.begin("Hello.")
         time.sleep(1.0)
         service.speaker.gate.set()
         assert client.until_usage()[-1]["usage"]["status"] == "completed"

@@ -42,8 +42,7 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest(start):
         talking(http) as idle,
     ):
         busy.configure(voice_id=hibari, format="pcm")
-        busy.send(type="tts.speak", text="One sentence. Another sentence. And a third one.")
-        assert busy.event()["type"] == "tts.audio.start"
+        busy.begin("One sentence. Another sentence. And a third one.")
         # Nobody reads on, so that it runs for as long as this test wants it to.
         head, _, begun = read_until(slow, b"\r\n\r\n").partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 200 ")
