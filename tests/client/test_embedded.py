@@ -266,7 +266,6 @@ def test_a_service_that_dies_again_is_told_of_and_replaced(fake, state):
     assert len(fake) == 3
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("closed", [False, True])
 def test_a_start_again_that_fails_is_told_of(fake, state, monkeypatch, caplog, closed):
     with connect(max_retries=0) as lab:

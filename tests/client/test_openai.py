@@ -176,9 +176,7 @@ def test_a_client_without_a_model_or_an_address_says_so(counterpart, monkeypatch
     assert pickle.loads(pickle.dumps(ADAPTER)) == ADAPTER
 
 
-@pytest.mark.slow
-def test_results_of_one_service_answer_for_no_other(staged, theirs, counterpart, clip, tmp_path):
-    adapters = [OpenAIAdapter(speech="tts-1", voices=[name]) for name in ("alloy", "nova")]
+def test_results_of_one_service_answer_for_no_other(staged, theirs, clip, tmp_path):
     with Store(tmp_path) as store:
         how = {"store": store, "progress": False}
         for lab in (staged.lab, theirs):
@@ -187,7 +185,13 @@ def test_results_of_one_service_answer_for_no_other(staged, theirs, counterpart,
         rows = pd.DataFrame({"text": ["Good night."], "from": "en"})
         done = batch.translate(rows, theirs, source_lang="from", target_lang="ja", **how)
         assert done["status"].tolist() == ["ok"]
-        for adapter in adapters:  # of one address, which replay their own catalogues
+
+
+@pytest.mark.slow
+def test_adapters_of_one_address_replay_their_own_catalogues(counterpart, tmp_path):
+    adapters = [OpenAIAdapter(speech="tts-1", voices=[name]) for name in ("alloy", "nova")]
+    with Store(tmp_path) as store:
+        for adapter in adapters:
             with Client(counterpart[1], api_key=KEY, adapter=adapter, store=store) as client:
                 client.synthesize("Good.", voice=client.voices()[0])
         for adapter in adapters:

@@ -197,7 +197,15 @@ def test_155_162_messages_between_audio_frames_are_passed_over(script, session):
     with pytest.raises(ContractError, match="sent no byte"):
         session.say("c")
     assert session.say("d").encoded
-    assert script.connections == 1
+    for wrong in ("", " ", "x" * 5001, "\ud800"):
+        with pytest.raises(InvalidRequestError):
+            session.speak(wrong)
+    assert (len(speaks(script)), script.connections) == (4, 1)
+    script.speaks = [lambda said: [*spoken(said), 1012], spoken]
+    assert session.say("e").encoded
+    assert eventually(lambda: not session.is_open)
+    assert session.say("f").encoded  # on a connection that is made anew
+    assert script.connections == 2
 
 
 @pytest.mark.parametrize(
@@ -253,10 +261,6 @@ def test_154_waiting_has_an_end(script, session, quick):
         assert late.value.possibly_metered
     assert session.say("d").encoded
     assert quick.usage.possibly_metered == 3
-    for wrong in ("", " ", "x" * 5001, "\ud800"):
-        with pytest.raises(InvalidRequestError):
-            session.speak(wrong)
-    assert len(speaks(script)) == 4
 
 
 def test_154_texts_wait_for_each_other(script, session):

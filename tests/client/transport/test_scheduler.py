@@ -339,8 +339,7 @@ async def test_a_stopped_group_sends_nothing_more(scheduler):
     place.end(AttemptEnd(End.OK))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize("read", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_four_open_streams_hold_up_no_other_call(server, http, wav, read):
     def answer(request):
         if b'"stream"' in request.body:
