@@ -108,12 +108,12 @@ def test_what_the_service_asked_for_is_told_when_it_is_given_up(tmp_path, status
 
 @pytest.mark.slow
 def test_what_a_concurrency_says_counts(tmp_path):
-    service = Hostile(lambda _: Hostile.OK, delay_s=0.2)
+    service = Hostile(lambda _: Hostile.OK, delay_s=0.5)  # in which a loaded machine begins forty calls
     with reached(service) as lab:
         batch.translate(texts(200), lab, **quiet(tmp_path / "a", concurrency=40))
         assert 30 < service.most <= 40
         service.most = 0
-        batch.translate(texts(60), lab, **quiet(tmp_path / "b", concurrency=2))
+        batch.translate(texts(8), lab, **quiet(tmp_path / "b", concurrency=2))
         assert service.most == 2
 
 
