@@ -1,4 +1,4 @@
-"""The guide runs, from its first block to its last, with a real voice."""
+"""The guides run, from their first block to their last, with a real voice; and paths that begin at home."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ import re
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from speechlab import batch, evaluate, segments, widgets
+from speechlab.audio import AudioClip, cut_at_silences, measure_length_s
+from speechlab.store import Store
+from support.batches import EN_JA
 from support.clients import KEY
 
 GUIDE = Path(__file__).parents[2] / "docs" / "batch.md"
@@ -48,3 +53,34 @@ def test_the_page_on_shipping_runs(quick_lab, monkeypatch, tmp_path):
     assert (tmp_path / "lines" / "report.html").exists()
     assert sorted(path.name for path in tmp_path.glob("*.wav")) == ["001.wav", "002.wav"]
     names["lab"].close()
+
+
+def test_a_path_may_begin_at_home(tmp_path, monkeypatch, reverser):
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(tmp_path))
+    empty = tmp_path / "elsewhere"
+    empty.mkdir()
+    monkeypatch.chdir(empty)
+    AudioClip(np.full(16_000, 0.1, np.float32), 16_000).save(tmp_path / "a.wav")
+    assert measure_length_s("~/a.wav") == len(list(cut_at_silences("~/a.wav", 5))) == 1
+
+    table = segments.frame([(0.0, 0.5)], file="~/a.wav")
+    assert segments.write(table, "~/s.rttm").path == tmp_path / "s.rttm"
+    assert segments.equal(segments.read("~/s.rttm"), segments.read(tmp_path / "s.rttm"))
+    assert [clip.duration_s for clip in segments.clips(table)] == [0.5]
+    looked_at = widgets.AudioTable(pd.DataFrame({"audio": ["~/a.wav"]}))
+    assert looked_at.save("~/page.html") == tmp_path / "page.html"
+    assert "the file is gone" not in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+    frame = pd.DataFrame({"text": ["one"], "reference": ["eno"], "source_lang": "en", "target_lang": "ja"})
+    plan = batch.plan_translation(frame[["text"]], reverser, store="~/runs", **EN_JA)
+    run = batch.run(plan, reverser, progress=False)
+    assert run.export("~/out.csv") == tmp_path / "out.csv"
+    assert batch.load("~/runs").id == run.id
+    assert len(batch.runs("~/runs")) == 1
+    with Store("~/runs") as store:
+        assert store.path == tmp_path / "runs"
+    report = evaluate.translation(reverser, frame, store="~/runs", progress=False)
+    assert report.save("~/report") == tmp_path / "report"
+    assert (tmp_path / "report" / "report.html").is_file()
+    assert not list(empty.iterdir())  # nothing in a folder of the name ~
