@@ -122,6 +122,13 @@ def test_export_joins_pieces_of_different_columns(reverser, tmp_path, monkeypatc
     pd.testing.assert_frame_equal(pd.read_parquet(run.export(tmp_path / "twice.parquet")), file)
 
 
+def test_categories_stay_categories_in_pieces(reverser, store):
+    pieces = [pd.DataFrame({"text": [text], "k": pd.Categorical([kind])}) for text, kind in ("ax", "by")]
+    table = batch.translate(iter(pieces), reverser, **quiet(store))
+    assert (table["k"].dtype, table["k"].tolist()) == ("category", ["x", "y"])
+    pd.testing.assert_frame_equal(batch.load(table, store).table(), table)
+
+
 def test_export_escapes_formulas_without_loss(reverser, tmp_path):
     for ending in (".csv", ".tsv"):
         texts = ["=1+1", "+1", "-1", "@a", "'=2", "it's", "plain"]
