@@ -55,15 +55,23 @@ def report(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_groups_and_chance_are_the_first_sentence(report):
+def test_groups_and_chance_are_the_first_sentence_and_each_set_has_its_own(report):
     assert report.answer.startswith("m0 and m1 lead and cannot be told apart; the other four are worse.")
-    summary = report.summary
+    summary, sets, differences = report.summary, report.tables["sets"], report.differences
     assert summary["group"].tolist() == [*"aabbbc"]
-    assert summary["rank_low"].tolist() == [1, 1, 3, 3, 3, 6]
-    assert summary["rank_high"].tolist() == [2, 2, 5, 5, 5, 6]
-    assert (summary["needed"].dropna() > 300).all()
+    assert summary[["rank_low", "rank_high"]].to_numpy().tolist() == [[1, 2]] * 2 + [[3, 5]] * 3 + [[6, 6]]
+    assert summary["needed"].dropna().min() > 300
     assert summary["needed"].isna()[[0, 2, 5]].all()
     assert r"\toprule" in report.to_latex()
+    assert sets.groupby("set")["group"].max().to_dict() == {"read": "c", "said": "c"}
+    assert differences["condition"].value_counts().to_dict() == {"all sets": 15, "read": 15, "said": 15}
+    whole = differences[differences["condition"] == "all sets"]
+    assert (set(whole["n"]), whole["low"].notna().all(), differences["low"].notna().sum()) == (
+        {300},
+        True,
+        15,
+    )
+    assert [view.title for view in report.build_views()] == ["Ranks", "By set"]
 
 
 def test_where_any_pair_differs_there_are_groups(tmp_path):
@@ -84,18 +92,6 @@ def test_where_any_pair_differs_there_are_groups(tmp_path):
     assert report.conclusion.text == "wild and calm lead and cannot be told apart; poor is worse."
 
 
-def test_each_set_has_its_ranks_and_its_pairs(report):
-    sets = report.tables["sets"]
-    assert sets.groupby("set")["group"].max().to_dict() == {"read": "c", "said": "c"}
-    differences = report.differences
-    assert differences["condition"].value_counts().to_dict() == {"all sets": 15, "read": 15, "said": 15}
-    whole = differences[differences["condition"] == "all sets"]
-    assert whole["low"].notna().all()
-    assert set(whole["n"]) == {300}
-    assert differences["low"].notna().sum() == 15
-    assert [view.title for view in report.build_views()] == ["Ranks", "By set"]
-
-
 def test_equal_systems_are_ties_in_files_of_the_leaderboard(tmp_path):
     report = evaluate.audit(publish(tmp_path, [0.1] * 3, leaderboard=True), normalize="open-asr")
     assert report.conclusion.text == "None of 3 systems can be told apart."
@@ -114,18 +110,12 @@ def test_who_follows_wrong_references_is_found_and_no_other(tmp_path):
 
 
 def test_a_place_is_suspected_where_most_others_agree_by_more_than_notation(tmp_path):
-    texts = {
-        "a": "the color of 20 old hats is red",
-        "b": "the color of 20 old hats is red",
-        "c": "the color of 20 old hats is red",
-        "d": "the colour of twenty old cats is red",
-    }
-    for name, text in texts.items():
-        pd.DataFrame({"text": ["the colour of twenty old cats is red"], "hypothesis": [text]}).to_csv(
-            tmp_path / f"{name}.csv"
-        )
-    rows = [pd.read_csv(tmp_path / f"{name}.csv").assign(system=name, set="one") for name in texts]
-    pd.concat(rows).to_csv(tmp_path / "all.csv")
+    said, other = "the color of 20 old hats is red", "the colour of twenty old cats is red"
+    texts = {"a": said, "b": said, "c": said, "d": other}
+    rows = pd.DataFrame(
+        {"system": list(texts), "text": other, "hypothesis": list(texts.values()), "set": "one"}
+    )
+    rows.to_csv(tmp_path / "all.csv")
     report = evaluate.audit(tmp_path / "all.csv", normalize="basic")
     (place,) = report.tables["suspects"].to_dict("records")
     assert (place["reference"], place["others"], place["agreeing"]) == ("cats", "hats", 3)

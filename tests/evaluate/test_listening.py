@@ -73,6 +73,12 @@ def rows_of(scores, method="mos", role="test", **more):
     return pd.DataFrame(made)
 
 
+def rate(score, listeners, items, systems):
+    """A tidy frame of scores, which are a function of the numbers of the listener, the item and the system."""
+    cells = itertools.product(range(listeners), range(items), enumerate(systems))
+    return rows_of({(who, item, name): score(who, item, at) for who, item, (at, name) in cells})
+
+
 # -- reading
 
 
@@ -211,26 +217,18 @@ def test_agreement_is_krippendorff_s():
 
 
 def test_a_difference_of_listeners_alone_is_student_s_paired_t():
-    by = dict(enumerate([0.5, 1.0, -0.25, 0.75, 0.5, 0.0, 1.25, 0.25]))
-    scores = {
-        (who, item, name): 3 + by[who] * (name == "one") for who in by for item in range(8) for name in NAMES
-    }
-    (pair,) = evaluate.listening(rows_of(scores), draws=100).differences.to_dict("records")
+    by = [0.5, 1.0, -0.25, 0.75, 0.5, 0.0, 1.25, 0.25]
+    rated = rate(lambda who, _, system: 3 + by[who] * (system == 0), 8, 8, NAMES)
+    (pair,) = evaluate.listening(rated, draws=100).differences.to_dict("records")
     assert pair["difference"] == pytest.approx(0.5)
     assert pair["p"] == pytest.approx(0.02546, abs=2e-5)  # t = 2.8284 with 7 degrees of freedom
     assert (pair["low"], pair["high"]) == pytest.approx((0.0820, 0.9180), abs=1e-4)
 
 
 def test_holm_is_over_pairs_and_few_listeners_show_nothing():
-    scores = {
-        (listener, item, system): 3 + number + 0.1 * ((listener + item) % 2)
-        for listener in range(5)
-        for item in range(10)
-        for number, system in enumerate(["a", "b", "c"])
-    }
-    pairs = evaluate.listening(rows_of(scores), draws=100).differences
-    assert pairs["p"].tolist() == [0.0625] * 3
-    assert pairs["p_holm"].tolist() == [0.1875] * 3
+    rated = rate(lambda who, item, system: 3 + system + 0.1 * ((who + item) % 2), 5, 10, "abc")
+    pairs = evaluate.listening(rated, draws=100).differences
+    assert pairs[["p", "p_holm"]].to_numpy().tolist() == [[0.0625, 0.1875]] * 3
     assert set(pairs["verdict"]) == {"no difference shown"}
     assert pairs["b"].tolist() == ["c", "c", "b"]
 
@@ -340,13 +338,8 @@ def test_the_advice_for_abx_is_that_of_the_exact_test():
 
 
 def test_no_number_of_listeners_makes_up_for_too_few_items():
-    scores = {
-        (listener, item, system): 3 + number + 0.2 * ((listener * item + number) % 3)
-        for listener in range(9)
-        for item in range(5)
-        for number, system in enumerate(["a", "b"])
-    }
-    (pair,) = evaluate.listening(rows_of(scores), draws=100).differences.to_dict("records")
+    rated = rate(lambda who, item, system: 3 + system + 0.2 * ((who * item + system) % 3), 9, 5, "ab")
+    (pair,) = evaluate.listening(rated, draws=100).differences.to_dict("records")
     assert math.isinf(pair["more_listeners"])
     assert pair["more_items"] == 1
     assert math.isnan(pair["detectable"])
@@ -368,16 +361,9 @@ def test_intervals_cover_the_truth(spread):
 # -- the report
 
 
-def clear_difference(method="mos", **more):
-    scores = {
-        (listener, item, system): 3 + number + 0.5 * ((listener + item) % 2)
-        for listener in range(8)
-        for item in range(8)
-        for number, system in enumerate(["low", "high", "same"])
-    }
-    table = rows_of(scores, method, **more)
-    table.loc[table["system"] == "same", "score"] -= 1
-    return table
+def clear_difference():
+    level = {0: 3, 1: 4, 2: 4}
+    return rate(lambda who, item, at: level[at] + 0.5 * ((who + item) % 2), 8, 8, ["low", "high", "same"])
 
 
 @pytest.mark.slow
@@ -513,3 +499,93 @@ def test_a_scale_that_the_answers_do_not_determine_is_missing():
 def test_no_preference_is_half_an_answer_for_each():
     neither = choices(TRUTH).assign(score=0.0)
     assert estimate_pair_scale(neither, draws=100)["strength"].abs().max() < 1e-9
+
+
+SYSTEMS, ITEMS = ("good", "bad"), 20
+
+
+def key_of(method="mos", items=ITEMS, systems=SYSTEMS):
+    trials = [
+        {"id": f"t{item}s{place}", "role": "test", "item": f"i{item}", "sounds": {f"a{item}b{place}": system}}
+        for item in range(items)
+        for place, system in enumerate(systems)
+    ]
+    check = {"id": "c1", "role": "check", "item": "i0", "sounds": {"c2": "noise"}}
+    practice = {"id": "p1", "role": "training", "item": "i0", "sounds": {"p2": "good"}}
+    key = {"format": "speechlab listening key 1", "test": "0a", "title": "Voices", "question": "How natural?"}
+    key |= {"method": method, "seed": 1, "systems": list(systems)}
+    return {**key, "trials": [practice, *trials, check]}
+
+
+def simulate(scores, *, listeners, seed=0, items=ITEMS, listener_sd=0.4, item_sd=0.4, answer_sd=0.7):
+    """Files of answers that follow the model of ``listening_power``, drawn one by one."""
+    random, key = np.random.default_rng(seed), key_of(items=items)
+    of_item = {(f"i{item}", system): random.normal(0, item_sd) for item in range(items) for system in SYSTEMS}
+    files = []
+    for listener in range(listeners):
+        bias = {system: random.normal(0, listener_sd) for system in SYSTEMS}
+        answers = []
+        for order, trial in enumerate(key["trials"], 1):
+            ((name, system),) = trial["sounds"].items()
+            score = 1
+            if trial["role"] == "test":
+                exact = scores[system] + bias[system] + of_item[trial["item"], system]
+                score = int(np.clip(np.rint(exact + random.normal(0, answer_sd)), 1, 5))
+            answer = {"trial": trial["id"], "order": order, "sounds": [name], "scores": {name: score}}
+            answers.append({**answer, "time_s": 1.0})
+        head = {
+            "format": "speechlab listening answers 1",
+            "test": key["test"],
+            "listener": f"number {listener}",
+        }
+        model = f"simulated: true scores {scores}"
+        files.append({**head, "started": model, "finished": model, "answers": answers})
+    return files
+
+
+@pytest.mark.slow
+def test_the_report_says_that_nobody_listened():
+    report = evaluate.listening(simulate({"good": 3.6, "bad": 2.4}, listeners=20), key_of())
+    assert not report.tables["listeners"]["checks_failed"].any()
+    (finding,) = map(str, report.findings)
+    assert finding.startswith(
+        "20 of 20 listeners are simulated, so that nobody heard what they rate (true scores"
+    )
+    assert "simulated listeners" in report.answer
+    assert "Listeners are simulated: nobody heard what they rated." in report.methods()[0]
+
+
+def test_people_among_simulated_listeners_are_told_apart():
+    files = simulate({"good": 4, "bad": 3}, listeners=7, items=8)
+    ann = {**files[0], "listener": "ann", "started": "2026-01-01"}
+    report = evaluate.listening([*files, ann], key_of(items=8))
+    assert str(report.findings[0]).startswith("7 of 8 listeners are simulated")
+    assert "simulated" not in str(evaluate.listening(ann, key_of(items=8)).findings)
+
+
+@pytest.mark.slow
+def test_listening_power_is_that_of_the_analysis():
+    scores = {"good": 3.5, "bad": 3.0}
+    options = {"listener_sd": 0.6, "item_sd": 0.1, "answer_sd": 0.6}
+    power = evaluate.listening_power(key_of(), scores, listeners=(6, 12, 24), tests=60, **options)
+    assert power["listeners"].tolist() == [6, 12, 24]
+    assert power["found"].is_monotonic_increasing
+    assert power["found"].iloc[0] < 0.6 < 0.8 < power["found"].iloc[-1]
+    found = [
+        evaluate.listening(
+            simulate(scores, listeners=12, seed=seed, **options), key_of(), draws=100
+        ).differences["verdict"][0]
+        == "better"
+        for seed in range(16, 24)
+    ]
+    assert np.mean(found) == pytest.approx(power["found"].iloc[1], abs=0.35)
+
+
+@pytest.mark.slow
+def test_where_systems_are_alike_few_tests_find_a_difference():
+    power = evaluate.listening_power(key_of(), dict.fromkeys(SYSTEMS, 3.0), listeners=12, tests=100)
+    assert power["found"].tolist()[0] <= 0.08
+    hardly = evaluate.listening_power(key_of(), {"good": 3.0, "bad": 2.999}, listeners=12, tests=100)
+    assert (
+        hardly["found"][0] < power["found"][0]
+    )  # the same draws, and the wrong system found better is no find

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
-from evaluate.test_listening import KEY, answered, rows_of
-from evaluate.test_listening_power import key_of
+from evaluate.test_listening import KEY, answered, key_of, rows_of
 from speechlab import evaluate
 from speechlab.batch import Price
 from support.planted import plant, right, study

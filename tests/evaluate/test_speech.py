@@ -18,6 +18,7 @@ from speechlab.errors import InvalidRequestError
 from speechlab.metrics import score
 from speechlab.store import Store
 from speechlab.text import loops
+from speechlab.widgets import BatchPreview
 from support.staged import staged_service
 
 pytestmark = pytest.mark.slow
@@ -77,16 +78,14 @@ def test_japanese_is_ranked_by_readings():
     rows = pd.concat([scored("speller", [SPELLED] * 20), scored("mumbler", [MISHEARD] * 20)])
     report = evaluate.Report.of_scores("two", rows.reset_index(drop=True))
     summary = report.summary
-    assert summary["voice"].tolist() == ["speller", "mumbler"]
-    assert summary["ranked_by"].tolist() == ["reading_cer"] * 2
+    ranks = [["speller", "reading_cer"], ["mumbler", "reading_cer"]]
+    assert summary[["voice", "ranked_by"]].to_numpy().tolist() == ranks
     assert summary["ranking_rate"].tolist() == summary["reading_cer"].tolist()
     assert summary["cer"][0] > summary["cer"][1]  # by characters the order is the other one
-    assert summary["tolerant_cer"].notna().all()
-    assert summary["ranking_rate_low"].notna().all()
+    assert summary[["tolerant_cer", "ranking_rate_low"]].notna().all(axis=None)
     shown = report._repr_html_()
     worst = shown[shown.index("the first 3 of them") :]
-    assert "mumbler" in worst
-    assert "speller" not in worst
+    assert ("mumbler" in worst, "speller" in worst) == (True, False)
     written = next(column for column in report.views[0].columns if column.head == "with notation")
     assert written.texts == ("22.2% by character", "11.1% by character")  # beside a rate in kana
     assert report.rows().frame["voice"].tolist() == ["mumbler"] * 20 + ["speller"] * 20
@@ -123,8 +122,7 @@ def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
     staged.q.calls.clear()
     with pytest.warns(UserWarning, match="failed"):
         report = evaluate.round_trip(lab, frame, voices, speed=2, store=store, progress=False)
-    cached = report.table.query("voice != @voices[1]")
-    assert cached["status"].tolist() == ["cached"] * 4
+    assert report.table.query("voice != @voices[1]")["status"].tolist() == ["cached"] * 4
     calls = [call for call in [*staged.speaker.calls, *staged.q.calls] if call["voice"] == "plain"]
     assert len(calls) == 6  # one that warms up and two that count, of each voice
     timed = report.speed
@@ -132,7 +130,6 @@ def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
     assert timed["voice"].tolist() == [*voices, voices[1], voices[2], voices[0]]
     assert timed["concurrency"].eq(1).all()
     done = timed[timed["error"].isna()]
-    assert len(done) == 4
     assert (done["first_byte_s"] <= done["total_s"]).all()
     assert done["duration_s"].tolist() == pytest.approx([1.0] * 4, abs=0.01)
     row = report.summary.set_index("voice").loc[voices[0]]
@@ -166,16 +163,25 @@ def test_columns_are_found_under_usual_names(staged, lab, store):
         evaluate.round_trip(lab, usual.table[["text", "language"]], voice, text="said", **how)
 
 
+def test_a_preview_is_told_of_both_halves(staged, lab, store):
+    frame, preview = pd.DataFrame({"text": ["One sentence."], "language": "en"}), BatchPreview(rows=2)
+    for _ in range(2):
+        evaluate.round_trip(lab, frame, staged.voice("plain"), store=store, progress=preview)
+    assert (preview.title, preview.running) == ("Recognition", False)
+    assert "1 cached" in preview.summary
+
+
 def test_recordings_are_named_by_their_files(lab, store, recorded):
     paths = recorded("good morning", "good evening")
     frame = pd.DataFrame({"audio": paths, "text": "good morning", "language": "en"})
     report = evaluate.recognition(lab, frame, store=store, progress=False, vad="segments")
-    assert report.table["file"].tolist() == ["talk-1.wav", "talk-2.wav"]
-    assert report.table["voice_name"].tolist() == ["talk-1.wav", "talk-2.wav"]
+    names = ["talk-1.wav", "talk-2.wav"]
+    assert report.table[["file", "voice_name"]].to_numpy().T.tolist() == [names] * 2
     assert report.summary["voice_name"].tolist() == ["all recordings"]
     assert report.tables["segments"]["text"].tolist() == ["good morning", "good evening"]
     spoken = evaluate.recognition(lab, frame.assign(speaker=["A", "B"]), store=store, progress=False)
     assert spoken.summary["voice_name"].tolist() == ["A", "B"]
+    assert spoken.table["sample_rate"].dtype == "Int64"
     assert "file" in spoken.table
 
 
