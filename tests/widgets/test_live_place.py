@@ -54,7 +54,8 @@ def test_colab_is_told_which_widget_manager_it_has_to_load(monkeypatch):
 
 def test_a_batch_whose_kernel_dies_is_in_the_notebook_as_it_was(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("speechlab.widgets._preview.preview.time.monotonic", lambda: now[0])
+    clock = SimpleNamespace(monotonic=lambda: now[0])  # of this module alone: event loops look at the other
+    monkeypatch.setattr("speechlab.widgets._preview.preview.time", clock)
     preview = BatchPreview()
     put = []
     preview._shown = SimpleNamespace(update=lambda bundle, raw: put.append(bundle["text/html"]))

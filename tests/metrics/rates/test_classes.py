@@ -78,7 +78,6 @@ def mixed(language, rows=100, seed=7):
 
     def shorten(text):
         parts = text.split() if blank else list(text)
-        del parts[chance.randrange(len(parts)) :][: chance.randrange(3)]
         place = chance.randrange(len(parts) or 1)
         return blank.join([*parts[:place], *parts[place + 1 :]])
 
