@@ -183,7 +183,7 @@ def test_systems_under_conditions_are_one_table(ask, recordings):
 def test_recordings_of_one_speaker_are_one_block(ask, recordings):
     six = recordings.assign(speaker=[*"ABCDEFAB"])
     by_speaker, each, two = (
-        ask(rows, settings=NAMES, **how)
+        ask(rows, settings={"plain": {}, "names": {"hotwords": ["Ada"]}}, **how)
         for rows, how in ((six, {}), (six, {"groups": None}), (recordings, {"groups": "speaker"}))
     )
     assert [of_systems(one)["blocks"].tolist() for one in (by_speaker, each, two)] == [[6], [8], [2]]
@@ -354,6 +354,17 @@ def test_noise_has_the_level_that_was_asked_for_of_speech_without_its_pauses(noi
     again, other = hear_conditions(sounds, tmp_path, **how), hear_conditions(sounds, tmp_path, seed=2, **how)
     same = [np.array_equal(made["noise 0 dB"][0], one["noise 0 dB"][0]) for one in (again, other)]
     assert same == [True, False]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_is_no_sound_stays_so_in_noise_and_silence_is_filled(tmp_path):
+    silent = AudioClip(np.zeros(100, np.float32), 16_000).save(tmp_path / "silent.wav")
+    rows = pd.DataFrame({"audio": ["gone.wav", str(silent)], "text": "a", "language": "en"})
+    with sl.system("ears", transcribe=lambda clip: "a", version="1") as ears:
+        report = evaluate.recognition(ears, rows, noise_db=[0], store=tmp_path, progress=False)
+    assert report.table["audio"].tolist()[::2] == ["gone.wav"] * 2
+    assert report.table["hypothesis"].notna().tolist() == [False, True] * 2
+    assert AudioClip.from_file(report.table["audio"][3]).samples.any()
 
 
 def test_a_band_leaves_what_is_inside(tmp_path):
