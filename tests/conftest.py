@@ -101,14 +101,13 @@ def pytest_ignore_collect(collection_path):
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_xdist_auto_num_workers(config):
-    """More workers than cores: with four, a quarter of two cores waits for engines, browsers and processes.
+def pytest_xdist_auto_num_workers():
+    """More workers than cores, as some wait for engines, browsers and processes.
 
-    Each takes 25 s of processor time to collect the tests and to import what they do.
+    Each takes 10 s of processor time to collect the tests, and more to import what they do and to load engines.
     """
     count = yield
-    more = 2 if "not engines" in config.option.markexpr else 3
-    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + more
+    return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 2
 
 
 def pytest_collection_modifyitems(items):

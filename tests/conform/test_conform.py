@@ -106,11 +106,11 @@ def test_a_report_counts_what_was_tried(keyed, tmp_path):
 @pytest.mark.engines
 def test_real_engines_keep_the_contract(live_service):
     config = {"voice": voice_uuid("hibari", "heart")}
-    areas = {"translation", "sse", "recognition", "segments", "speech"}
+    areas = {"translation", "sse", "speech"}  # recognition and segments: below
     selected = [check for check in select_checks(quick=True) if check.area in areas]
     report = run(ProbeOptions(live_service.base_url, live_service.api_key, **config), selected)
     assert broken(report) == {}
-    assert report.count_checks(Verdict.HOLDS) > 40
+    assert report.count_checks(Verdict.HOLDS) > 30
 
 
 @pytest.mark.slow

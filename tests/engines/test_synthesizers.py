@@ -23,8 +23,6 @@ VOICES = {
         ("expressive", "q_tebukuro", "電車が来ました。"),
         ("kokoro", "jf_alpha", "電話で話しました。"),
         ("kokoro", "jf_gongitsune", "友達と話しました。"),
-        ("kokoro", "jf_nezumi", "海は青いです。"),
-        ("kokoro", "jf_tebukuro", "雨が降るそうです。"),
         ("kokoro", "jm_kumo", "新しい車を買いました。"),
         ("openjtalk", "mei", JA),
     ],

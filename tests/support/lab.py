@@ -170,8 +170,10 @@ class LabNotebook:
         return self.page.locator(".jp-OutputArea-output")
 
     def outputs_of(self, cell):
-        """The outputs of a cell, by its number from 0."""
-        return self.page.locator(".jp-CodeCell").nth(cell).locator(".jp-OutputArea-output")
+        """The outputs of a cell, by its number from 0, in view: JupyterLab may leave others hidden for long."""
+        shown = self.page.locator(".jp-CodeCell").nth(cell)
+        shown.evaluate("cell => cell.scrollIntoView()")
+        return shown.locator(".jp-OutputArea-output")
 
     @property
     def cells(self):
