@@ -78,10 +78,6 @@ SPEAKERS = ModelSpec(
 _SIZE, _BANDS, _LAYERS = 256, 40, 3
 # The file is a pickle, then the tensors. Its hash is pinned, so their places are known: nothing is unpickled.
 _LINEAR_BIAS_AT, _LINEAR_AT, _LSTM_AT = 6_699, 7_731, 269_883
-_AT_ONCE = 16  # windows
-_ONE_THREAD = 2**18  # multiplications of a product that BLAS leaves to one thread
-# Of what the gates of the sigmoids get, each a hyperbolic tangent of half its argument; the cell's is one itself.
-_HALVES = np.repeat(np.array([0.5, 0.5, 1, 0.5], dtype=np.float32), _SIZE)
 _FRAME, _HOP = 400, 160
 _WINDOW, _STEP = 160, 77  # in frames: 1.6 s, and 1.3 windows a second
 
@@ -118,26 +114,24 @@ def embed_speaker(samples: Floats) -> Floats:
 
 def _run_lstm_layer(values: Floats, layer: _Layer) -> Floats:
     """The outputs of a layer, shape (windows, frames, 256), from its inputs, shape (windows, frames, inputs)."""
-    if len(values) > _AT_ONCE:
-        starts = range(0, len(values), _AT_ONCE)
-        return np.concatenate([_run_lstm_layer(values[at : at + _AT_ONCE], layer) for at in starts])
-    windows, frames = values.shape[:2]
-    # Of larger products BLAS makes several threads wait for each other, at ten times the cost.
-    width = min(_SIZE, 1 << (_ONE_THREAD // (windows * _SIZE)).bit_length() - 1)
-    shape = (4, _SIZE // width, width)
-    weighted = ((values @ layer.inputs.T + layer.bias) * _HALVES).reshape(windows, frames, *shape)
-    of_state = (layer.state * _HALVES[:, np.newaxis]).reshape(*shape, _SIZE).swapaxes(2, 3)
-    out = np.empty((frames, windows, _SIZE), dtype=np.float32)
-    cell = np.zeros((_SIZE // width, windows, width), dtype=np.float32)
-    hidden = np.zeros((windows, _SIZE), dtype=np.float32)
-    weighted = np.ascontiguousarray(weighted.transpose(1, 2, 3, 0, 4))
-    for frame in range(frames):
-        gates = np.tanh(weighted[frame] + hidden @ of_state)
-        enter, keep, _, leave = 0.5 + 0.5 * gates
-        cell = keep * cell + enter * gates[2]
-        hidden = out[frame]
-        hidden.reshape(windows, *shape[1:]).swapaxes(0, 1)[...] = leave * np.tanh(cell)
-    return out.swapaxes(0, 1)
+    weighted = (values @ layer.inputs.T + layer.bias).reshape(*values.shape[:2], 4, _SIZE)
+    # Gate by gate, because of larger products BLAS makes several threads wait for each other, at ten times the cost.
+    of_state = layer.state.reshape(4, _SIZE, _SIZE).transpose(0, 2, 1)
+    out = np.empty((*values.shape[:2], _SIZE), dtype=np.float32)
+    cell: Floats = np.zeros((len(values), _SIZE), dtype=np.float32)
+    hidden = cell
+    for frame in range(values.shape[1]):
+        enter, keep, new, leave = weighted[:, frame].swapaxes(0, 1) + hidden @ of_state
+        cell = np.asarray(
+            _compute_sigmoid(keep) * cell + _compute_sigmoid(enter) * np.tanh(new), dtype=np.float32
+        )
+        hidden = np.asarray(_compute_sigmoid(leave) * np.tanh(cell), dtype=np.float32)
+        out[:, frame] = hidden
+    return out
+
+
+def _compute_sigmoid(values: Floats) -> Floats:
+    return np.asarray(0.5 + 0.5 * np.tanh(0.5 * values))
 
 
 @lru_cache(maxsize=1)
