@@ -104,7 +104,7 @@ def pytest_ignore_collect(collection_path):
 def pytest_xdist_auto_num_workers():
     """More workers than cores, as some wait for engines, browsers and processes.
 
-    Each takes 10 s of processor time to collect the tests, and more to import what they do and to load engines.
+    Each takes 7 s of processor time to collect the tests, and more to import what they do and to load engines.
     """
     count = yield
     return count if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else count + 2

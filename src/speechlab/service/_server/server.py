@@ -121,10 +121,8 @@ class Server(uvicorn.Server):
             )
         )
         self._service: ServiceState = app.state.service
-        self._drain_s = config.drain_s
-        self._preload = config.preload
-        self._listener = listener
-        self._on_ready = on_ready
+        self._drain_s, self._preload = config.drain_s, config.preload
+        self._listener, self._on_ready = listener, on_ready
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run_in_this_thread(self) -> None:
@@ -138,9 +136,8 @@ class Server(uvicorn.Server):
         """Ask the server to finish; may be called from any thread."""
         self.should_exit = True
         if self._loop is not None:
-            # It may sleep for long: what it saw of the clock is wrong if a test of this process has replaced that.
             with contextlib.suppress(RuntimeError):  # it has ended already
-                self._loop.call_soon_threadsafe(lambda: None)
+                self._loop.call_soon_threadsafe(lambda: None)  # it sleeps for long if its clock was replaced
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
