@@ -1,4 +1,4 @@
-"""Programs that pip does not install, or only with a compiler."""
+"""Programs that pip does not install."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import os
 import shutil
 
 import pytest
-
-MEETEVAL = "needs meeteval: pip install meeteval==0.4.3, which a C++ compiler builds"
-"""Why a test is skipped where that oracle is missing: it is not part of dev, which needs no compiler."""
 
 
 def program(*names: str, package: str | None = None) -> str:
