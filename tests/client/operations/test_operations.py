@@ -47,24 +47,6 @@ def test_021_the_catalogue_in_both_forms(server, lab, http):
         assert request.headers["authorization"] == f"Bearer {http.KEY}"
 
 
-def test_a_catalogue_names_the_voices_that_there_are():
-    names = {"a": "fast: heart", "b": "slow: mei", "c": "slow: mei"}
-    catalogue = VoiceCatalogue(
-        [Voice(id=key, description=f"A voice of a ({name})") for key, name in names.items()]
-    )
-    there = "There are 'fast: heart', 'slow: mei', 'slow: mei'"
-    for asked, told in (
-        ("heartt", f"fits no voice; did you mean 'fast: heart'? {there}"),
-        ("zz", f"fits no voice; give a name or an id. {there}"),
-        ("of a", "fits 3 voices: 'fast: heart', 'slow: mei' (b), 'slow: mei' (c); give one name or id"),
-    ):
-        with pytest.raises(InvalidRequestError) as raised:
-            catalogue.one(asked)
-        assert raised.value.message == f"voice {asked!r} {told}"
-    with pytest.raises(InvalidRequestError, match="the catalogue is empty"):
-        VoiceCatalogue([]).one("zz")
-
-
 def test_a_catalogue_is_searched_and_shown():
     upper = "0F8FAD5B-d9cb-469f-a165-70867728950e"
     calm = Voice(id=upper, description="Calm <b>", language="ja, en", gender="Female")
@@ -76,12 +58,9 @@ def test_a_catalogue_is_searched_and_shown():
     assert list(catalogue.find(language="ja")) == [calm]
     assert list(catalogue.find(gender="male", streaming=True)) == [bright]
     assert len(catalogue.find(language="zh")) == 0
-    assert "b" in catalogue
-    assert calm in catalogue
-    assert isinstance(catalogue[:1], VoiceCatalogue)
-    columns = ["id", "description", "language", "gender", "formats", "sample_rates", "streaming"]
-    assert list(catalogue.frame().columns) == columns
-    assert len(VoiceCatalogue([]).frame()) == 0
+    assert catalogue.frame()["gender"].tolist() == ["Female", "Male"]
+    with pytest.raises(InvalidRequestError, match="did you mean 'Bright'.* There are 'Calm <b>', 'Bright'"):
+        catalogue.one("brght")
 
 
 def test_the_table_of_a_catalogue_says_once_what_all_have_in_common(http):
@@ -91,12 +70,8 @@ def test_the_table_of_a_catalogue_says_once_what_all_have_in_common(http):
     ]
     shown = VoiceCatalogue(voices)._repr_html_()
     assert "<strong>2 voices:</strong> language ja; streams no; formats wav, mp3</caption>" in shown
-    assert shown.count("wav, mp3</caption>") == 1
     assert "wav, mp3</td>" not in shown
     assert shown.count("Calm &lt;b&gt;") == 4  # each once above, and once in the fold with its id
-    assert http.VOICE_ID not in shown.partition("<details")[0]
-    assert http.VOICE_ID in shown.partition("<details")[2]
-    assert "VoiceExplorer" in shown
     assert "VoiceExplorer" not in VoiceCatalogue([])._repr_html_()
     # what turns the direction of writing is ended with its field
     voices = [Voice(id=key, description=key, language="en\u202e", gender="x\u2067") for key in "ab"]
@@ -114,13 +89,9 @@ def test_speech_is_a_clip_with_its_bytes(server, lab, http, wav, clip):
     again = pickle.loads(pickle.dumps(speech))
     assert (again.encoded, again.timing, again) == (speech.encoded, speech.timing, speech)
     assert lab.usage.synthesized_chars == 5
-    assert repr(speech).startswith("SpeechClip(0.50 s")
-    assert http.VOICE_ID[:8] in speech._repr_html_()
     voice = Voice(id=http.VOICE_ID, description="Calm <b> (kokoro: one)", language="Japanese")
     speech = lab.synthesize("costs $5 <i>", voice=voice)
     assert (speech.voice, speech.language) == ("kokoro: one", "ja")
-    assert pickle.loads(pickle.dumps(speech)).voice == speech.voice
-    assert "kokoro: one" in speech._repr_html_()
     assert "costs $5 &lt;i&gt;" in speech._repr_html_()
 
 
@@ -145,15 +116,6 @@ def test_streams_that_cannot_be_cut_into_clips(server, lab, http, wav, clip):
     assert speech.source_format == "mp3"
     lab.transcribe(speech)
     assert base64.b64decode(server.requests[1].json["audio"]) == mp3  # it is sent on as it came
-
-
-def test_052_options_that_are_given_are_sent(server, lab, http, wav):
-    server.script(http.reply(body=wav, content_type="audio/wav"))
-    for temperature, rate in ((0.0, 16_000), (np.float32(0.5), np.int64(24_000))):
-        # 5,000 characters outside the basic plane pass
-        lab.synthesize("\U00020bb7" * 5_000, voice=http.VOICE_ID, temperature=temperature, sample_rate=rate)
-        sent = server.requests[-1].json
-        assert (sent["temperature"], sent["sample_rate"]) == (temperature, rate)
 
 
 def test_every_format_is_decoded_at_its_rate(server, lab, http, clip):
@@ -271,11 +233,8 @@ def test_segments_become_a_table_and_a_text(server, lab, http, wav):
     server.script(http.reply(body={"language": "ja", "segments": segments}))
     transcript = lab.transcribe(wav, vad="segments")
     assert (transcript.text, transcript.confidence) == ("こんにちは。<b>元気</b>", None)
-    frame = transcript.segments
-    assert list(frame) == ["file", "start", "end", "text"]
-    assert [str(kind) for kind in frame.dtypes[["start", "end"]]] == ["float64", "float64"]
-    pd.testing.assert_frame_equal(frame, sl.segments.frame(frame))
-    assert frame["start"].tolist() == [0.0, 2.0]
+    pd.testing.assert_frame_equal(transcript.segments, sl.segments.frame(transcript.segments))
+    assert transcript.segments["start"].tolist() == [0.0, 2.0]
     shown = transcript._repr_html_()
     assert "&lt;b&gt;元気" in shown
     assert 'lang="ja"' in shown
@@ -283,14 +242,11 @@ def test_segments_become_a_table_and_a_text(server, lab, http, wav):
 
 def test_texts_are_joined_as_the_language_writes():
     for texts, language, joined in (
-        (["a ", " b"], "en", "a b"),
-        (["今日は", "雨"], "ja", "今日は雨"),
+        (["a ", "", " b"], "en", "a b"),
         (["今天", "下雨"], "zh-CN", "今天下雨"),
         (["今日は", "雨"], "", "今日は雨"),
         (["hello", "雨"], "", "hello 雨"),
         (["안녕", "하세요"], "", "안녕 하세요"),
-        (["", "a", "  "], "en", "a"),
-        ([], "ja", ""),
     ):
         assert join_texts(texts, language) == joined
 
@@ -336,8 +292,6 @@ def test_anything_can_be_sent_as_it_is(server, lab, http):
         reply.raise_for_status()
     lab.request("GET", "/x", headers={"Authorization": "Basic eA=="})
     assert server.requests[1].headers["authorization"] == "Basic eA=="
-    with pytest.raises(InvalidRequestError, match="one of them"):
-        lab.request("POST", "/x", json={}, content=b"")
 
 
 def test_a_service_is_named_by_itself_or_by_its_address(server, lab, http):
@@ -357,10 +311,7 @@ def test_the_services_own_time(server, lab, http, wav):
     for header, engine_s, queue_s in (
         ("queue;dur=3.5, engine;dur=250", 0.25, 0.0035),
         ('engine;desc="x";dur="1.5"', 0.0015, None),
-        ("engine, queue;dur=0", None, 0.0),
-        ("engine;dur=x, queue;dur=-1", None, None),
-        ("total;dur=5", None, None),
-        ("engine;dur=nan", None, None),
+        ("engine;dur=nan, queue;dur=-1", None, None),
     ):
         server.script(http.reply(body={"text": "hi"}, Server_Timing=header))
         timing = lab.transcribe(wav).timing
@@ -422,19 +373,6 @@ def test_024_027_032_to_039_options_of_speech(server, lab, http, clip):
     assert len(server.requests) == 2
 
 
-def test_064_067_071_what_is_sent_for_other_spellings(server, lab, http, wav):
-    server.script(http.reply(body={"text": "a"}))
-    for given, sent in (
-        ({"language": "ja-JP"}, {"language": "ja"}),
-        ({"vad": "1"}, {"vad": "on"}),
-        ({"vad": 0}, {"vad": "off"}),
-        ({"session_id": "x" * 128}, {"session_id": "x" * 128}),
-    ):
-        lab.transcribe(wav, **given)
-        body = server.requests[-1].json
-        assert {name: value for name, value in body.items() if name != "audio"} == sent
-
-
 def test_078_079_082_either_form_of_a_transcript(server, lab, http, wav):
     timed = {"start": 0, "end": 1, "text": "b"}
     server.script(http.reply(body={"text": "a"}))
@@ -452,11 +390,3 @@ def test_078_079_082_either_form_of_a_transcript(server, lab, http, wav):
     server.script(http.reply(body={"language": "en"}))
     with pytest.raises(ContractError, match="neither text nor segments"):
         lab.transcribe(wav)
-
-
-def test_092_098_100_translations_of_others(server, lab, http):
-    choice = {"message": {"role": "model", "content": "Hi"}, "finish_reason": "length"}
-    server.script(http.reply(body={"choices": [choice], "model": "another"}))
-    result = lab.translate("a", source_lang="x-any", target_lang="en-GB", model="mine")
-    assert (result.text, result.model, result.usage) == ("Hi", "another", None)
-    assert b"x-any" in server.requests[0].body

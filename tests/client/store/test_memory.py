@@ -10,7 +10,7 @@ import socket
 
 import pytest
 
-from speechlab.client import AsyncClient, Client, Synthesize, Translate, connect
+from speechlab.client import AsyncClient, Client, connect
 from speechlab.errors import ConfigurationError, ReplayMiss, ServerError, StreamTruncatedError
 from speechlab.store import Store
 
@@ -94,27 +94,6 @@ def test_a_store_answers_again_and_without_a_network(service, store, http, wav, 
         assert lab.identity() == SERVICE
     for path in store.rglob("*"):
         assert not path.is_file() or http.KEY.encode() not in path.read_bytes()
-
-
-def test_results_that_a_batch_kept_are_answers(store, http, wav):
-    kept = Store(store)
-    kept.put("v", operation="voices", request={"base_url": "http://x"}, response={"service": SERVICE})
-    kept.keep_facts("v", {"service": SERVICE, "body": [http.VOICE]})
-    speech = Synthesize("あ", voice=http.VOICE_ID)
-    counts = {"prompt_tokens": 3, "completion_tokens": 4}
-    for operation, asked, answer, files in (
-        ("synthesize", speech, {"duration_s": 0.5, "processing_s": 0.25}, {"audio": (wav, ".wav")}),
-        ("translate", Translate("あ", **MEANT), {"text": "Hello", "model": "m", **counts}, {}),
-    ):
-        key = asked.compute_key(SERVICE)
-        kept.put(key, operation=operation, request=asked.parameters, response=answer, files=files)
-        kept.keep_facts(key, {"response": "of another one", "body": {"nonsense": True}})
-    with Client(store=kept, mode="replay") as lab:
-        clip = lab.synthesize("あ", voice="calm")
-        assert (clip.encoded, clip.timing.processing_s) == (wav, 0.25)
-        meaning = lab.translate("あ", **MEANT)
-        assert (meaning.text, meaning.model, meaning.usage.total_tokens) == ("Hello", "m", 7)
-    kept.close()
 
 
 def test_modes_and_the_stores_of_their_calls(service, http, tmp_path, monkeypatch):
