@@ -13,10 +13,7 @@ from typing import Any
 from speechlab.client import CallGroup
 from speechlab.client._scheduling.pressure import AttemptEnd, End
 from speechlab.client._scheduling.retry import Failure, ScheduledCall
-from speechlab.client._scheduling.scheduler import (
-    Scheduler,
-    get_scheduler,  # noqa: F401 - of the tests
-)
+from speechlab.client._scheduling.scheduler import Scheduler
 from speechlab.client._scheduling.waiting import NotSentError, Patience
 from speechlab.errors import APIConnectionError, RateLimitError, ServerError
 

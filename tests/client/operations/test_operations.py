@@ -59,7 +59,7 @@ def test_a_catalogue_is_searched_and_shown():
     assert list(catalogue.find(gender="male", streaming=True)) == [bright]
     assert len(catalogue.find(language="zh")) == 0
     assert catalogue.frame()["gender"].tolist() == ["Female", "Male"]
-    with pytest.raises(InvalidRequestError, match="did you mean 'Bright'.* There are 'Calm <b>', 'Bright'"):
+    with pytest.raises(InvalidRequestError, match=r"did you mean 'Bright'\? There are 'Calm <b>', 'Bright'"):
         catalogue.one("brght")
 
 

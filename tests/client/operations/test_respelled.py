@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab import batch, evaluate
+from speechlab import batch
 from speechlab.errors import InvalidRequestError, ReplayMiss
 from speechlab.text import Lexicon
 
@@ -74,15 +74,6 @@ def test_the_key_is_that_of_the_text_that_is_sent(mine, spoken, tmp_path):
     assert replay.synthesize("鬼滅", voice="mei", format="flac", respell=LEXICON).text == "鬼滅"
     with pytest.raises(ReplayMiss):
         replay.synthesize("鬼滅だ", voice="mei", format="flac", respell=LEXICON)
-
-
-@pytest.mark.slow
-def test_a_study_scores_the_text_as_it_is(mine, spoken, tmp_path):
-    frame = pd.DataFrame({"text": ["この鬼滅は"], "language": ["ja"]})
-    report = evaluate.round_trip(mine, frame, "mei", respell=LEXICON, store=tmp_path, progress=False)
-    assert report.table[["text", "errors"]].values.tolist() == [["この鬼滅は", 0]]
-    report.rerun(mine, progress=False)
-    assert spoken == ["このキメツは"] * 2
 
 
 def test_a_realtime_text_is_sent_in_the_spelling(realtime, http):

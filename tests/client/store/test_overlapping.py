@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
@@ -132,21 +130,3 @@ def test_a_call_does_not_wait_for_the_loop_that_it_holds_up(service, store):
 
     with Client(service.base_url, store=store) as lab:
         assert asyncio.run(main()) == ("t1", "t0")
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
-@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_waits_for_no_call_of_its_parent(service, store):
-    with Client(service.base_url, store=store) as lab:
-        thread = threading.Thread(target=ask, args=(lab,))
-        thread.start()
-        assert eventually(service.asked)
-        child = os.fork()
-        if child == 0:
-            found = ""
-            try:
-                found = outcome(lab, timeout=20)
-            finally:
-                os._exit(0 if found in {"t0", "t1"} else 1)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        thread.join()

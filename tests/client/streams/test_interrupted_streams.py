@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import signal
 import threading
 import time
@@ -14,10 +13,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from speechlab.client import AsyncClient, Client, SpeechStream, TranslationStream
+from speechlab.client import AsyncClient, Client, TranslationStream
 from speechlab.errors import ConfigurationError, StreamTruncatedError
 from support.clock import eventually
-from support.forked import script
 from support.samples import TRANSLATED
 
 EVENTS = "text/event-stream; charset=utf-8"
@@ -52,8 +50,10 @@ def read_clips(stream):
 
 
 READERS = [
-    *((speech, read) for read in (next, list, SpeechStream.collect, read_clips)),
-    *((translation, read) for read in (next, list, TranslationStream.collect)),
+    (speech, next),
+    (speech, read_clips),
+    (translation, list),
+    (translation, TranslationStream.collect),
 ]
 
 
@@ -98,64 +98,6 @@ def test_of_two_that_read_one_stream_the_second_is_told(server, http, wav):
             assert stream.text == "onetwo"
 
     asyncio.run(asyncio.wait_for(main(), 20))
-    server.script(http.chunked(wav[:1000], 1.0, wav[1000:]))
-    with Client(server.base_url) as lab, speech(lab, http) as stream, ThreadPoolExecutor(2) as pool:
-        next(stream)
-        errors = [one.exception(20) for one in [pool.submit(next, stream) for _ in range(2)]]
-        (told,) = [error for error in errors if error is not None]
-        assert isinstance(told, ConfigurationError)
-        assert "another thread or task is reading this stream" in str(told)
-        assert stream.collect().encoded == wav
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX")
-def test_what_was_carried_over_a_fork_says_so(server, realtime, http, wav):
-    server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
-    code = f"""
-import os, sys, warnings
-warnings.simplefilter("ignore")
-from speechlab.client import Client
-from speechlab.errors import ConfigurationError
-stream = Client({server.base_url!r}).stream_speech("a", voice={http.VOICE_ID!r})
-next(stream)
-session = Client("http://127.0.0.1:{realtime.port}").realtime(voice={http.VOICE_ID!r}, format="pcm")
-session.say("a")
-pid = os.fork()
-if pid == 0:
-    told = []
-    for ask in (lambda: next(stream), lambda: session.say("a")):
-        try:
-            ask()
-        except ConfigurationError as error:
-            told.append("forked" in str(error) and "event loop" not in str(error))
-    stream.close()
-    session.close()
-    os._exit(0 if told == [True, True] else 1)
-_, status = os.waitpid(pid, 0)
-assert len(stream.collect().encoded) == {len(wav)}
-session.say("a")
-session.close()
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-    done = script(code)
-    assert done.returncode == 0, done.stderr
-    assert realtime.connections == 1
-
-
-@pytest.mark.slow
-@needs_signals
-def test_an_interrupted_replay_says_that_it_was_cut_short(server, http, wav, tmp_path):
-    server.script(http.reply(body={"voices": [http.VOICE]}), http.chunked(wav[:1000], 1.0, wav[1000:]))
-    with Client(server.base_url, store=tmp_path) as lab, speech(lab, http) as stream:
-        stream.collect()
-    replay = {"mode": "replay", "pace": "as recorded"}
-    with Client(store=tmp_path, **replay) as lab, speech(lab, http) as stream:
-        next(stream)
-        with interrupted():
-            next(stream)
-        with pytest.raises(StreamTruncatedError, match="interrupted"):
-            next(stream)
 
 
 @pytest.mark.parametrize("kind", ["speech", "translation"])
@@ -194,17 +136,6 @@ def test_a_streams_time_counts_waiting_for_the_service_alone(server, http, wav):
         for _ in stream:
             time.sleep(0.6)
         assert stream.collect().encoded == wav
-
-
-def test_a_closed_client_closes_its_streams(server, http, wav):
-    server.script(http.chunked(wav[:1000], 30.0))
-    lab = Client(server.base_url)
-    stream = speech(lab, http)
-    next(stream)
-    lab.close()
-    assert server.closed_early.wait(20)
-    with pytest.raises(ConfigurationError, match="this stream is closed"):
-        next(stream)
 
 
 @pytest.mark.parametrize(("opened", "read"), READERS)

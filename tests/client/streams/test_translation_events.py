@@ -81,6 +81,7 @@ def test_a_translation_as_it_comes(server, lab, http):
         http.delta("llo", usage={"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}),
     )
     with stream_of(lab, server, http, [body[:50], 0.05, body[50:]]) as stream:
+        assert (stream.status, stream.headers["transfer-encoding"]) == (200, "chunked")
         with pytest.raises(ConfigurationError, match="not complete"):
             _ = stream.translation
         texts = [(chunk.text, stream.text) for chunk in stream]
@@ -139,17 +140,7 @@ def test_events_that_are_no_chunks(server, lab, http):
     server.script(http.reply(body=b"<html>login</html>", content_type="text/html"))
     with pytest.raises(ContractError, match="text/html"):
         lab.stream_translation("a", source_lang="ja", target_lang="en").open()
-
-
-def test_an_open_stream_has_the_head_of_its_reply(server, lab, http, wav):
-    server.script(http.reply(503), http.chunked(wav[:1000], wav[1000:]))
-    stream = lab.stream_speech("a", voice=http.VOICE_ID)
-    assert (stream.status, stream.headers) == (None, {})
-    with stream:
-        assert (stream.status, stream.headers["transfer-encoding"]) == (200, "chunked")
-        assert stream.timing.attempts == 2
-        assert stream.collect().encoded == wav
-    body = http.chunked(http.events(http.delta("あ")), content_type="text/event-stream")
-    server.script(body)
-    with lab.stream_translation("a", source_lang="ja", target_lang="en") as stream:
-        assert (stream.status, stream.headers["content-type"]) == (200, "text/event-stream")
+    server.script(http.reply(body=b"?", X_Request_Id="req-9"))
+    with pytest.raises(ContractError) as caught:
+        lab.stream_translation("a", source_lang="ja", target_lang="en").collect()
+    assert caught.value.request_id == "req-9"

@@ -39,12 +39,10 @@ def test_011_014_error_bodies_of_every_kind(server, http, wire):
         (401, FULL, AuthenticationError, {**named, "message": "no such key: ***"}),
         (400, {"code": 400, "error": "Unsupported"}, BadRequestError, {"code": 400, "name": None}),
         (403, {}, PermissionDeniedError, {"code": None}),
-        (404, [], NotFoundError, {}),
         (400, titled, BadRequestError, {"message": "400 Bad & worse"}),
         (500, b"", ServerError, {"retryable": True}),
         (501, b"plain text", ServerError, {"retryable": False}),
         (413, odd, APIError, {"code": None, "name": None}),
-        (418, b"\xff\xfe\x00", APIError, {}),
         (422, {"error": {"message": "inner", "code": 7}}, APIError, {"code": 7, "message": "inner"}),
         (400, {"detail": "as FastAPI says it"}, BadRequestError, {"message": "as FastAPI says it"}),
         (302, b"", APIError, {}),
@@ -106,8 +104,6 @@ def test_a_redirection_says_where_to(server, lab, http):
         (302, f"{new}/{KEY}", f" to '{new}/***', and"),
         (307, f"{new}/v2?token=s3cret", f" to '{new}', and"),
         (308, "https://me:s3cret@new.example/v2", f" to '{new}', and"),
-        (301, "/v2/translate/", " to '/v2/translate/', and"),
-        (302, "/v2?token=s3cret", ", and redirections are not followed; set base_url"),
         (307, "http://[s3cret", ", and redirections are not followed; set base_url"),
     ):
         server.script(http.reply(status, b"moved", "text/plain", Location=location))
@@ -139,11 +135,6 @@ def test_nobody_listens(http, clock, wire):
     assert not caught.value.possibly_metered
     assert caught.value.attempts == 5
     assert address in str(caught.value)
-    with (
-        Client("http://no-such-host.invalid", clock=clock, max_retries=0, transport=wire) as lab,
-        pytest.raises(APIConnectionError),
-    ):
-        lab.voices()
 
 
 def test_the_calls_time_bounds_its_retries(server, http, clock, wire):

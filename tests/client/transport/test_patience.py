@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from speechlab.client import AsyncClient, Client, Synthesize, Transcribe, Translate
+from speechlab.client import AsyncClient, Client
 from speechlab.errors import APITimeoutError
 
 BODY = b'{"choices": [{"message": {"content": "Hello"}}]}'
@@ -72,17 +72,6 @@ async def translated(lab, count):
     async with lab:
         calls = [lab.translate(str(n), source_lang="ja", target_lang="en") for n in range(count)]
         return [one.text for one in await asyncio.gather(*calls)]
-
-
-def test_a_given_time_is_the_whole_time(wav):
-    for operation in (
-        Transcribe(wav),
-        Translate("a", source_lang="en", target_lang="ja"),
-        Synthesize("a", voice="53d1acf3-1ef1-5583-bcf8-dda6184fe486"),
-    ):
-        limits = operation.call(1500.0).timeouts
-        assert (limits.read, limits.total) == (1500.0, 1500.0)
-        assert operation.call(None).timeouts.read == 120.0
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.client import AsyncClient, CallGroup, Client, SystemClock
+from speechlab.client import AsyncClient, CallGroup, Client
 from speechlab.errors import APIConnectionError, APITimeoutError, ServerError
 from support.clock import FakeClock, Half, eventually
 from support.samples import TRANSLATED
@@ -30,7 +29,6 @@ from support.simulated import (
     bucket,
     down,
     failure,
-    get_scheduler,
     quota,
     simulate,
 )
@@ -110,26 +108,7 @@ STORMS = {
     "503 at random": (lambda: at_random(0.25, 503), 512, 8.2),
     "429 at random": (lambda: at_random(0.30, 429), 1600, 25.6),
 }
-
-
 """How a service judges calls of 0.25 s, how many there are, and how long who knows it takes for them."""
-
-
-@pytest.mark.parametrize(
-    ("judge", "best_s", "most_s"),
-    [
-        *((lambda asks=asks: at_once(8, asks), 600 * 0.055 / 8, 1.04) for asks in (None, 1.0)),
-        (lambda: down(0.5, 2.5, 503), 600 * 0.055 / 16 + 2.0, 1.15),
-    ],
-)
-def test_limits_of_short_calls_cost_little_time(judge, best_s, most_s):
-    # who knows the limit is refused nothing, and waits for nothing; a call takes 50 ms, and 5 until it is judged
-    for seed, ceiling in ((0, 16), (1, 64 if most_s == 1.04 else 16), (2, 16)):
-        service = SimulatedService(judge(), latency_s=0.05, rng=random.Random(seed))
-        run = simulate(service, 600, ceiling=ceiling, seed=seed)
-        assert run.counts == {"ok": 600}
-        assert run.took_s < most_s * best_s
-        assert service.statuses[429] < 16
 
 
 @pytest.mark.slow
@@ -149,31 +128,6 @@ def test_a_storm_takes_little_longer_than_one_that_is_known(storm):
     assert sorted(took)[1] < 1.15 * best_s
 
 
-@pytest.mark.parametrize("status", [0, 502])
-def test_failures_at_random_lose_nothing(status):
-    run = simulate(SimulatedService(at_random(0.25, status), latency_s=0.05), 500)
-    assert run.counts == {"ok": 500}
-
-
-def test_a_call_is_not_sent_before_it_may_be():
-    asked = {}
-
-    def judge(service, now):
-        return failure(429, 1.0) if service.active >= 4 else None
-
-    class Watched(SimulatedService):
-        async def ask(self):
-            task, began = asyncio.current_task(), asyncio.get_running_loop().time()
-            assert began >= asked.pop(task, 0.0)
-            failed = await super().ask()
-            if failed is not None:
-                asked[task] = asyncio.get_running_loop().time() + 1.0
-            return failed
-
-    run = simulate(Watched(judge, latency_s=0.05), 200)
-    assert run.counts == {"ok": 200}
-
-
 def test_a_rate_is_kept_and_used():
     service = SimulatedService(lambda *_: None)
     run = simulate(service, 200, rate=20.0)
@@ -181,14 +135,6 @@ def test_a_rate_is_kept_and_used():
     times = [when for when, _ in service.log]
     for first, later in zip(times, times[20:], strict=False):
         assert later - first > 0.94
-
-
-def test_single_calls_end_too():
-    service = SimulatedService(down(0.0, 1e9))
-    run = simulate(service, 300, single=True, patience=SINGLE)
-    assert set(run.counts) <= {"lost", "error"}
-    assert run.took_s < 30
-    assert len(service.log) < 30
 
 
 def events():
@@ -249,79 +195,6 @@ async def test_waiting_is_in_order_and_can_be_given_up(scheduler):
     await asyncio.gather(*tasks, return_exceptions=True)
     assert order == ["c", "d"]
     assert scheduler.under_way == 0
-
-
-@scripted
-async def test_a_low_ceiling_holds_up_nobody_else(scheduler):
-    place = await call_of(scheduler, 1).wait_for_place()
-    waiting = asyncio.ensure_future(call_of(scheduler, 1).wait_for_place())
-    await asyncio.sleep(0)
-    other = await call_of(scheduler, 2).wait_for_place()
-    assert not waiting.done()
-    place.end(AttemptEnd(End.OK))
-    (await waiting).end(AttemptEnd(End.OK))
-    other.end(AttemptEnd(End.OK))
-
-
-def test_loops_of_several_threads_share_a_scheduler():
-    scheduler = Scheduler(SystemClock(), random.Random(1))
-    most, now, lock = [0], [0], threading.Lock()
-
-    async def call():
-        place = await call_of(scheduler, 3).wait_for_place()
-        with lock:
-            now[0] += 1
-            most[0] = max(most[0], now[0])
-        await asyncio.sleep(0.002)
-        with lock:
-            now[0] -= 1
-        place.end(AttemptEnd(End.OK))
-
-    async def many():
-        await asyncio.gather(*(call() for _ in range(40)))
-
-    threads = [threading.Thread(target=asyncio.run, args=(many(),)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert most[0] == 3
-    assert scheduler.under_way == scheduler.waiting == 0
-
-
-@pytest.mark.slow
-def test_a_pause_ends_on_a_loop_whose_neighbor_has_gone():
-    scheduler = Scheduler(SystemClock(), random.Random(1))
-    patient = Patience(60.0, 60.0, 60.0, 10, spared=True)
-
-    async def fail():
-        for _ in range(4):
-            place = await call_of(scheduler).wait_for_place()
-            assert call_of(scheduler).end_attempt_and_compute_delay(failure(429, 0.2), place) is not None
-
-    async def leave():
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await call_of(scheduler, patience=patient).wait_for_place()
-
-    asyncio.run(fail())
-    thread = threading.Thread(target=asyncio.run, args=(leave(),))
-    thread.start()
-
-    async def stay():
-        return await asyncio.wait_for(call_of(scheduler, patience=patient).wait_for_place(), 5)
-
-    assert asyncio.run(stay()).started > 0
-    thread.join(10)
-
-
-def test_schedulers_belong_to_service_key_kind_and_clock():
-    clock, rng, fake = SystemClock(), random.Random(1), FakeClock()
-    one = get_scheduler("http://a/", "k", "tts", clock, rng)
-    assert get_scheduler("http://a", "k", "tts", SystemClock(), rng) is one
-    assert get_scheduler("http://a", "k", "tts", fake, rng) is not one
-    kinds = {get_scheduler("http://a", key, kind, clock, rng) for key in "kl" for kind in ("tts", "asr")}
-    assert len(kinds) == 4
 
 
 @scripted
