@@ -1,6 +1,5 @@
 """Who spoke: against pyannote.metrics, a count of moments, and by hand."""
 
-import itertools
 import math
 
 import numpy as np
@@ -77,37 +76,6 @@ def make_speech(seed, names, recordings=40):
     return segments.frame(table.assign(speaker=speakers))
 
 
-def list_moments(table, file):
-    """The speakers of each tenth of a second."""
-    held = [set() for _ in range(60)]
-    for row in table[table["file"] == file].itertuples():
-        for moment in held[round(row.start * 10) : round(row.end * 10)]:
-            moment.add(row.speaker)
-    return held
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("overlap", [True, False])
-def test_moments_are_counted_under_the_best_of_all_assignments(overlap):
-    reference, hypothesis = make_speech(1, "xyz"), make_speech(2, "123")
-    score = segments.score(reference, hypothesis, by_speaker=True, overlap=overlap).diarization
-    for found in score.files.itertuples():
-        said, heard = list_moments(reference, found.file), list_moments(hypothesis, found.file)
-        kept = [(one, other) for one, other in zip(said, heard, strict=True) if overlap or len(one) < 2]
-        missed = sum(max(0, len(one) - len(other)) for one, other in kept)
-        invented = sum(max(0, len(other) - len(one)) for one, other in kept)
-        both = sum(min(len(one), len(other)) for one, other in kept)
-        right = max(
-            sum(len({names.get(who) for who in other} & one) for one, other in kept)
-            for order in itertools.permutations("xyz")
-            for names in [dict(zip("123", order, strict=True))]
-        )
-        wanted = np.array([right, missed, invented, both - right]) / 10
-        ours = [getattr(found, name) for name in TIMES]
-        np.testing.assert_allclose(ours, wanted, rtol=0, atol=1e-9, err_msg=found.file)
-    assert [getattr(score, name) for name in TIMES] == pytest.approx(score.files[TIMES].sum().tolist())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("collar", "overlap"), [(0.1, False), (0.25, True)])
 def test_names_and_order_do_not_matter_and_files_add_up(collar, overlap):
@@ -162,11 +130,8 @@ def test_by_hand():
     alone = segments.score(said, found, by_speaker=True, overlap=False).diarization
     assert [getattr(alone, name) for name in TIMES] == [4, 0, 1, 3]
     assert result.frame()["diarization_error_rate"].tolist()[0] == score.diarization_error_rate
-    assert "; DER 0.5556, " in repr(result)
     assert repr(score).startswith("<DiarizationScore DER 0.5556, JER 0.6500: 1.00 s missed")
-    assert repr(alone).endswith("without overlaps>")
     assert "diarization error rate" in result._repr_html_()
-    assert "diarization error rate" not in segments.score(said, found)._repr_html_()
 
 
 def test_what_is_refused():
@@ -175,5 +140,3 @@ def test_what_is_refused():
         segments.score(some.assign(speaker="x"), some, by_speaker=True)
     with pytest.raises(SegmentError, match="row 1 of the reference has no speaker"):
         segments.score(some.assign(speaker=["x", ""]), some, by_speaker=True)
-    with pytest.raises(SegmentError, match="by_speaker='yes' is not True or False"):
-        segments.score(some, some, by_speaker="yes")

@@ -164,14 +164,6 @@ def test_points_and_segments_of_one_speaker(tmp_path):
     assert segments.equal(segments.read(tmp_path / "talk.TextGrid")[list(table)], table)
 
 
-def test_tiers_of_one_name_are_told_apart(tmp_path):
-    rows = [{"start": 0, "end": 1, "text": "a", "speaker": name} for name in ("ann", "bob")]
-    path = tmp_path / "x.TextGrid"
-    segments.write(segments.frame(rows), path)
-    path.write_text(path.read_text("utf-8").replace('"bob"', '"ann"'), "utf-8")
-    assert segments.read(path)["speaker"].tolist() == ["ann", "ann_2"]
-
-
 @pytest.mark.slow
 def test_pieces_make_the_file_that_the_whole_makes(tmp_path):
     for name, packed in [*((name, "") for name in KNOWN.index), ("csv", ".gz"), ("vtt", ".gz")]:
@@ -230,11 +222,6 @@ def test_subtitles_are_captions_and_say_what_was_done(name, tmp_path):
     assert "1 captions have a longer line, or more than 2" in segments.write(long, path).notes
 
 
-def test_pieces_of_two_recordings_are_no_subtitles(tmp_path):
-    with pytest.raises(SegmentFileError, match="has one recording"):
-        segments.write(iter([segments.frame([(0, 1)], file=name) for name in "ab"]), tmp_path / "t.srt")
-
-
 def test_exact_columns_and_own_columns(tmp_path):
     table = segments.frame([{"start": 1 / 3, "end": 2 / 3, "file": "a"}]).assign(mine=[5], labels=["o"])
     for name in ("csv", "parquet", "tsv"):
@@ -256,9 +243,6 @@ def test_compressed_manifests_tell_whose_they_are(tmp_path):
         assert gzip.decompress(path.read_bytes()).startswith(b"{")
         back = segments.read(path)
         assert back[["file", "start", "end", "text"]].values.tolist() == [["a", 1.0, 2.0, "x"]]
-    (tmp_path / "broken.jsonl.gz").write_bytes(b"\x1f\x8bxxxx")
-    with pytest.raises(SegmentFileError, match="not a gzip file"):
-        segments.read(tmp_path / "broken.jsonl.gz")
 
 
 VTT = """WEBVTT - title
@@ -281,8 +265,6 @@ CUE = "\n00:01.500 --> 00:03.000\nsaid\n\n"
 def test_what_others_write_is_read(tmp_path):
     for name, content, rows in [
         ("x.srt", "\ufeff" + SRT.replace("\n", "\r\n"), [[1.5, 3.0, "Hello\nthere"]]),
-        ("x.srt", "00:01.5 --> 00:00:03.000 X1:5\nHello", [[1.5, 3.0, "Hello"]]),
-        ("x.srt", SRT + "\n\n2\n100:00:00,000 --> 100:00:01,000\n", [[1.5, 3, "Hello\nthere"], [36e4, 360001, ""]]),
         ("x.vtt", VTT, [[1.5, 3.0, "a <b> c"]]),
         ("x.vtt", f"WEBVTT\n\nNOTEBOOK{CUE}NOTE{CUE}NOTE\nnothing\n\nSTYLE\n::cue {{}}\n", [[1.5, 3.0, "said"]] * 2),
         ("x.txt", "1.5\t3.0\thello\n\\\t100.0\t200.0\n4\t4\n", [[1.5, 3.0, "hello"], [4.0, 4.0, ""]]),
@@ -290,7 +272,6 @@ def test_what_others_write_is_read(tmp_path):
         ("x.ctm", ";; no\na 1 1.5 1.5 so\na A 3 1 there 0.5 lex ann\n", [[1.5, 3.0, "so"], [3.0, 4.0, "there"]]),
         ("x.stm", "a 1 ann 1.5 3.0 <o,f0> hello  there\na 1 ann 3 4\n", [[1.5, 3.0, "hello  there"], [3.0, 4.0, ""]]),
         ("x.rttm", f"SPKR-INFO a 1 <NA> <NA> <NA> unknown ann <NA>\n{SPEAKER}", [[1.5, 3.0, ""]]),
-        ("x.csv", 'end,start,text\n3,1.5,"a\nb"\n', [[1.5, 3.0, "a\nb"]]),
     ]:  # fmt: skip
         path = tmp_path / name
         path.write_text(content, encoding="utf-8", newline="")
@@ -336,23 +317,16 @@ SEGLST = '{"session_id": "f", "start_time": "1", "end_time": 2, "words": "x"}'
 
 def test_a_malformed_line_costs_itself(tmp_path):
     for name, content, texts, fault in [
-        ("x.rttm", SPEAKER + SPEAKER.replace("1.5 1.5", "1 x") + SPEAKER, ["", ""], "line 2: the duration is 'x'"),
         ("x.rttm", "SPEAK a\n" + SPEAKER, [""], "line 1: 'SPEAK' is not a type of RTTM"),
         ("x.ctm", "a 1 1 1 x\na 1 2 1\na 1 3 1 y 1.5\na 1 4 1 z", ["x", "z"], "line 2: .* 4 fields.*line 3: .*1.5"),
         ("x.ctm", "a 1 * * <ALT_BEGIN>\na 1 1 1 x\na 1 * * <ALT>\na 1 1 1 y\na 1 * * <ALT_END>\na 1 2 1 z",
          ["x", "z"], "line 1: alternatives but the first"),
-        ("x.stm", "a 1 ann 2.0 1.0 x\na 1 ann 2.0 3.0 y\n", ["y"], "line 1: .* from 2 s to 1 s"),
         ("x.uem", "a 1 0 nan\na 1 0 9\n", [""], "line 1: the end is 'nan'"),
         ("x.txt", "1.0\t2.0\tx\n1.0 2.0 x\n", ["x"], "line 2: .* separated by tabs"),
         ("x.jsonl", f'{NEMO}{{"audio_filepath": "a"\n', ["x"], "line 2: .*JSON"),
-        ("x.jsonl", f"[\n{NEMO}", ["x"], "line 1: .*JSON"),
         ("x.json", f"[{SEGLST}, {{}}, 3, {SEGLST.replace('1', 'a')}]", ["x"], "entry 1 .*; entry 2 .*; .* 3: .*'a'"),
         ("x.csv", 'start,end,text\n1,2,"a\nb"\n1,x,c\n', ["a\nb"], "line 4: the end is 'x'"),
-        ("x.csv", 'start,end,text\n1,2,a\n2,3,"b\n3,4,c\n', ["a", "c"], "line 3: this is not valid CSV"),
         ("x.csv", 'start,end,text\n1,2,a\n2,3,"b\n3,4,c"\n4,5,d\n', ["a", 'c"', "d"], "line 3: .*encloses"),
-        ("x.csv", 'start,end,text\n1,2,a\n2,3,"b" c\n3,4,"x, y"\n', ["a", "x, y"], "line 3: this is not valid CSV"),
-        ("x.csv", "start,end,text,confidence\n1,2,a,1.5\n2,3,b,0.5\n", ["b"], "line 2: the confidence"),
-        ("x.tsv", "start\tend\ttext\n0.5\t1\ta\n1\n2\t3\tb\n", ["a", "b"], "line 3: the line has 1 cells"),
         ("x.tsv", 'start\tend\ttext\n0.5\t1\t"Hello\n1\t2\n2\t3\tx"\n', ['"Hello', 'x"'], "line 3: .* 2 cells"),
     ]:  # fmt: skip
         path = tmp_path / name
@@ -382,15 +356,12 @@ def test_touching_annotations_of_elan_share_their_time(tmp_path):
     [
         ("x.srt", [{"file": "a"}, {"file": "b"}], "has one recording, and the table has 2"),
         ("x.rttm", [{"file": "a b"}], "row 0 cannot be written .* file 'a b' has a space"),
-        ("x.rttm", [{"file": "a", "speaker": "Ann Lee"}], "speaker 'Ann Lee'"),
         ("x.rttm", [{"file": ""}], "the file is missing, which this format needs"),
         (
             "x.ctm",
             [{"file": "a", "text": "one"}, {"file": "a", "text": "two words"}],
             "row 1 .* not one word",
         ),
-        ("x.uem", [{"file": ";;a"}], "begins with ';;'"),
-        ("x.stm", [{"file": "a", "labels": "a b"}], "labels 'a b'"),
         ("x.jsonl", [{"file": "a"}], "give format='nemo' or format='lhotse'"),
         ("x.doc", [{"file": "a"}], "sets no format"),
         ("x.eaf", [{"file": "a", "end": 1.0}], "no whole millisecond"),
@@ -406,15 +377,6 @@ def test_write_refuses_what_a_format_cannot_hold(name, rows, text, tmp_path):
         segments.write(table, path)
     assert [one.name for one in tmp_path.iterdir()] == [name]
     assert path.read_text() == "before"
-
-
-def test_an_unknown_format(tmp_path):
-    table = segments.frame([(0.0, 1.0)])
-    with pytest.raises(SegmentFileError, match="'word' is not known; choose one of: srt, vtt"):
-        segments.write(table, tmp_path / "x", "word")
-    (tmp_path / "x.doc").touch()
-    with pytest.raises(SegmentFileError, match="sets no format to read"):
-        segments.read(tmp_path / "x.doc")
 
 
 def test_what_was_changed_is_said(tmp_path):
@@ -485,9 +447,6 @@ def test_pyannote_timelines_and_refusals():
     assert segments.from_pyannote([line], file="y")["file"].tolist() == ["y"]
     with pytest.raises(SegmentError, match="row 0 has no length"):
         segments.to_pyannote(segments.frame([(1.0, 1.0)]))
-    for wrong in (5, "x", [5]):
-        with pytest.raises(SegmentError, match="expected an Annotation or a Timeline"):
-            segments.from_pyannote(wrong)
 
 
 def test_audformat_and_back():
@@ -515,8 +474,6 @@ def test_audformat_refusals_and_open_ends():
         segments.from_audformat(whole)
     back = segments.from_audformat(pd.Series(["x", "y"], index=whole), extent={"a": 1.0, "b": 2.0})
     assert back.values.tolist() == [["a", 0.0, 1.0, "x"], ["b", 0.0, 2.0, "y"]]
-    with pytest.raises(SegmentError, match="levels file, start and end"):
-        segments.from_audformat(pd.DataFrame({"start": [1]}))
 
 
 def test_seglst_and_records():
@@ -532,8 +489,6 @@ def test_seglst_and_records():
     assert segments.equal(segments.from_seglst(iter(made)), table.drop(columns="confidence"))  # as meeteval's
     written = [entry | {name: str(entry[name]) for name in ("start_time", "end_time")} for entry in made]
     assert segments.equal(segments.from_seglst(written), segments.from_seglst(made))
-    with pytest.raises(SegmentError, match="start of row 0 is 'soon'; expected a number"):
-        segments.from_seglst([{**made[0], "start_time": "soon"}])
     with pytest.raises(SegmentError, match="entry 1 has no key 'end_time'"):
         segments.from_seglst([made[0], {"session_id": "a", "start_time": 0}])
 

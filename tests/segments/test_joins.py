@@ -1,7 +1,5 @@
 """Joins against brute force."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,16 +83,8 @@ def test_what_cannot_be_joined_is_refused():
     good = segments.frame([(0.0, 1.0)])
     with pytest.raises(SegmentError, match="row 1 of table b ends at 1 s, before its start at 2 s"):
         segments.overlap_join(good, pd.DataFrame({"file": ["", ""], "start": [0.0, 2], "end": [1.0, 1]}))
-    with pytest.raises(SegmentError, match="table a has no column 'start'"):
-        segments.overlap_join(good.drop(columns="start"), good)
     with pytest.raises(SegmentError, match="only one of the tables has the column 'file'"):
         segments.overlap_join(good, good[["start", "end"]])
-    with pytest.raises(SegmentError, match=r"'start' of table b holds .*, not seconds"):
-        segments.overlap_join(good, good.assign(start="0"))
-    with pytest.raises(SegmentError, match="has no column 'speaker'"):
-        segments.overlap_join(good, good, by="speaker")
-    with pytest.raises(SegmentError, match="seconds up to"):
-        segments.overlap_join(good, good.assign(end=1e12))
 
 
 # -- align
@@ -155,29 +145,6 @@ def test_align_gives_all_partners():
     assert found == brute_force(a, b)
     assert list(dict.fromkeys(result.index)) == list(a.index)
     assert list(result) == ["file", "start", "end", "start_b", "end_b", "row_b", "overlap_s"]
-
-
-def test_align_refuses_what_it_cannot_do():
-    good = segments.frame([(0.0, 1.0)])
-    with pytest.raises(SegmentError, match="choose one of: all, largest, nearest"):
-        segments.align(good, good, "best")
-    with pytest.raises(SegmentError, match="two columns get one name"):
-        segments.align(good, good, suffix="")
-
-
-NO_TABLES = [
-    *(None, 3, "a.rttm", [(0.0, 1.0)]),
-    pd.DataFrame([[0.0, 1.0, 2.0]], columns=["start", "end", "end"]),
-    *(pd.DataFrame({"start": [start], "end": [end]}) for start, end in [(0j, 1.0), (True, 1.0), (1.0, 0.5)]),
-]
-
-
-def test_joins_refuse_what_is_no_table_of_times():
-    good = pd.DataFrame({"start": [0.0], "end": [1.0]})
-    for join, table in itertools.product((segments.overlap_join, segments.align), NO_TABLES):
-        for pair in ((table, good), (good, table)):
-            with pytest.raises(SegmentError):
-                join(*pair)
 
 
 def test_times_before_zero_may_be_joined():

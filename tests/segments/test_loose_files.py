@@ -27,7 +27,6 @@ def test_cues_without_blank_lines(tmp_path):
         ("x.srt", SRT + "2\n00:00:02,000 --> 00:00:03,000\nb"),
         ("x.srt", "00:00:01,000 --> 00:00:02,000\na\n00:00:02,000 --> 00:00:03,000\nb\n"),
         ("x.srt", SRT.replace("\n", "\r\r\n") + "\r\r\n2\r\r\n00:00:02,000 --> 00:00:03,000\r\r\nb\r\r\n"),
-        ("x.srt", SRT + " \n2\n00:00:02 --> 00:00:03\n\nb\n"),
         ("x.vtt", "WEBVTT\n00:01.000 --> 00:02.000\na\n00:02.000 --> 00:03.000\nb"),
         ("x.vtt", "WEBVTT\n\n1\n00:01.000 --> 00:02.000\na\n2\n00:02.000 --> 00:03.000 line:0\n \nb\n"),
     ]:
@@ -40,7 +39,6 @@ LATER = "\n3\n00:00:02,000 --> 00:00:03,000\nb\n"
 def test_tags_are_no_words(tmp_path):
     for name, text, shown in [
         ("x.srt", "<i>海月です</i>", "海月です"),
-        ("x.srt", "{\\an8}水族館", "水族館"),
         ("x.srt", '<font color="#ff0000">one</font> <B>two</B><br/>three', "one two\nthree"),
         ("x.srt", "a < b > c, <unk> {go}", "a < b > c, <unk> {go}"),
         ("x.srt", "<ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rt>じ</rt></ruby>です", "漢字です"),
@@ -138,8 +136,6 @@ def test_the_unit_of_whispers_tsv_is_asked_for(tmp_path):
         read(tmp_path / "x.tsv", content)
     assert rows(read(tmp_path / "x.tsv", content, unit="ms")) == [[0.0, 2.5, "Hello"]]
     assert rows(read(tmp_path / "x.tsv", content, unit="s")) == [[0.0, 2500.0, "Hello"]]
-    with pytest.raises(SegmentFileError, match="unit='h' is not"):
-        read(tmp_path / "x.tsv", content, unit="h")
 
 
 TTML = (
@@ -159,7 +155,6 @@ def test_times_of_ttml(tmp_path):
          [[1.001, 2.001, "a"]]),
         ('ttp:frameRate="30" ttp:frameRateMultiplier="1000 1001" ttp:timeBase="smpte" ttp:dropMode="dropNTSC"',
          '<p begin="00:10:00:00" dur="1s">a</p>', [[599.9994, 600.9994, "a"]]),
-        ("", '<p begin="1s" dur="1.5s">a</p>', [[1.0, 2.5, "a"]]),
         ("", '<div begin="10s" end="12s"><p>a</p><p begin="1s" end="5s">b</p></div>',
          [[10.0, 12.0, "a"], [11.0, 12.0, "b"]]),
         ("", '<div timeContainer="seq"><p dur="2s">a</p><p dur="3s">b</p></div>', [[0.0, 2.0, "a"], [2.0, 5.0, "b"]]),
@@ -213,23 +208,16 @@ item []:
 def test_one_bad_cue_costs_itself_and_a_note(tmp_path):
     for name, content, line, reason in [
         ("x.srt", f"{SRT}\n2\n{LATER}", 5, "'2' has no time"),
-        ("x.srt", f"{SRT}\nnot timed\nat all\n{LATER}", 5, "'not timed' has no time"),
         ("x.srt", f"{SRT}\n2\n00:00:01,500 -> 00:00:02,000\nx\n{LATER}", 6, "is not a timing"),
-        ("x.srt", f"{SRT}\n2\n00:00:01,500 --> 00:99:02,000\nx\n{LATER}", 6, "is not a timing"),
         ("x.srt", f"{SRT}2\n00:00:01,500 --> 00:00:01,000\nx\n{LATER}", 5, "from 1.5 s to 1 s"),
         ("x.srt", f"{SRT}\n2\n00:00:01,500 --> 00:00:02,000 said here\nx\n{LATER}", 6, "behind the times"),
-        ("x.vtt", f"{VTT}\nnot timed\n\nNOTE x\ny\n\n00:02.000 --> 00:03.000\nb\n", 6, "has no time"),
         ("x.vtt", f"{VTT}\n00:05 --> 00:06\nx\n\n00:02.000 --> 00:03.000\nb\n", 6, "is not a timing"),
         ("x.vtt", f"{VTT}\n00:01.500 --> 00:01.700\nx 00:00:01 --&gt; 00:00:02\n\n00:02.000 --> 00:03.000\nb\n",
          6, "holds times of captions"),
         ("x.csv", 'start,end,text\n1,2,a\n1,2,"x\ty\nz"\n2,3,b\n', 3, "a tab and a line end"),
-        ("x.csv", "start,end,text\n1,2,a\n1,2,00:01.000 --> 00:02.000\n2,3,b\n", 3, "holds times of captions"),
         ("x.ttml", TTML.format("", GOOD.format('<p begin="soon" end="2s">x</p>')), 2, "begin is 'soon'"),
-        ("x.ttml", TTML.format("", GOOD.format("<p>x</p>")), 2, "'x' has no time"),
-        ("x.ttml", TTML.format("", GOOD.format('<p begin="1s">x</p>')), 2, "'x' has no end"),
         ("x.ttml", TTML.format("", GOOD.format('<p begin="3s" end="2s">x</p>')), 2, "from 3 s to 2 s"),
         ("x.ass", ASS.format("Dialogue: 0:00:01.00,soon,x\n"), 6, "'soon' is not a time"),
-        ("x.ass", ASS.format("Dialogue: 0:00:01.00\n"), 6, "has 1 fields; its section has 3"),
         ("x.ssa", ASS.format("Dialogue: 0:00:03.00,0:00:02.00,x\n"), 6, "from 3 s to 2 s"),
     ]:  # fmt: skip
         with pytest.warns(UserWarning, match=rf"{name}: left out: line {line}: .*{reason}") as caught:
@@ -253,8 +241,6 @@ def test_annotations_of_elan_are_in_the_time_of_the_medium(tmp_path):
         assert read(tmp_path / "x.eaf", content)[["start", "end"]].values.tolist() == times
     with pytest.warns(UserWarning, match="left out: line 8: an annotation of the tier 'ann' has no time"):
         assert len(read(tmp_path / "x.eaf", EAF.format(unit="milliseconds", origin=0, first="t4"))) == 1
-    with pytest.raises(SegmentFileError, match="TIME_UNITS is 'hours'"):
-        read(tmp_path / "x.eaf", EAF.format(unit="hours", origin=0, first="t2"))
 
 
 def test_exponents_and_bad_intervals_of_a_textgrid(tmp_path):
@@ -274,37 +260,22 @@ def test_exponents_and_bad_intervals_of_a_textgrid(tmp_path):
 
 def test_malformed_files_name_the_line_and_no_library(tmp_path):
     for name, content, line, text in [
-        ("x.srt", "00:00:05,000 -> 00:00:06,000\nx\n", 1, "not a timing"),
         ("x.srt", "1\n00:00:01,000 -> 00:00:02,000\na\n\nrest\n", 2, "not a timing"),
         ("x.vtt", "00:01.000 --> 00:02.000\nx\n", 1, "begins with WEBVTT"),
-        ("x.vtt", "WEBVTT\n\n00:01.000 --> 2\nx\n", 3, "not a timing"),
         ("x.rttm", "SPEAKER a 1 -1 1 <NA> <NA> ann <NA> <NA>\n", 1, "start is '-1'"),
-        ("x.rttm", "SPEAKER a 1 1 1 <NA> <NA> ann lee <NA> <NA>\n", 1, "11 fields"),
-        ("x.rttm", "a 1 2 3\n", 1, "not a type of RTTM"),
         ("x.ctm", "\n\na 1 1 1\n", 3, "4 fields"),
-        ("x.ctm", "a 1 1 1 x 1.5\n", 1, "not between 0 and 1"),
-        ("x.ctm", "a 1 * * <ALT_BEGIN>\n", 1, "alternatives"),
         ("x.stm", "a 1 ann 2.0 1.0 x\n", 1, "from 2 s to 1 s"),
-        ("x.stm", "a 1 ann 2.0\n", 1, "4 fields"),
         ("x.uem", "a 1 0 nan\n", 1, "end is 'nan'"),
-        ("x.uem", "a 1 0 1_0\n", 1, "end is '1_0'"),
         ("x.jsonl", '{"audio_filepath": "a", "duration": null}\n', 1, "duration is None"),
-        ("x.jsonl", '{"recording_id": "a", "start": "0", "duration": 1}\n', 1, "start is '0'"),
-        ("x.jsonl", '[1]\n', 1, "not a JSON object"),
         ("x.jsonl", '{"duration": 1}\n', 1, "no key 'audio_filepath'"),
         ("x.json", '[{"session_id": "a",\n "start_time": 1,,}]', 2, "not valid JSON"),
-        ("x.csv", "start,end\n1,2,3\n", 2, "3 cells"),
         ("x.csv", "begin,end\n", 1, "columns start and end"),
-        ("x.csv", 'start,end,text\n1,2,"a" b\n', 2, "not valid CSV"),
         ("x.csv", b"start,end,text\n1,2,ok\n1,2,\xff\n", 3, "neither UTF-8 nor UTF-16"),
         ("x.ttml", "<tt><body>\n<p begin", 2, "this is not valid XML"),
-        ("x.ttml", "<html/>", 1, "the first element is 'html'"),
         ("x.ttml", "<a>" * 1000, 1, "the elements are within each other"),
         ("x.ass", "hello", None, "has no section"),
-        ("x.ass", ASS.format("").replace("End, Text", "Text"), 4, "the line names no field 'end'"),
         ("x.eaf", "<a/>", 1, "the first element is 'a'"),
         ("x.TextGrid", GRID.format(size=2, more=""), 18, "the file ends before a time"),
-        ("x.TextGrid", "[" * 10_000, 1, "the file ends before the kind"),
         *((f"x.{kind}", '{"neither": "nor"}', ..., "x") for kind in ("parquet", "TextGrid", "eaf", "json")),
     ]:  # fmt: skip
         path = tmp_path / name

@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from speechlab import segments
-from speechlab.errors import SegmentError
 from support.segment_tables import list_lines, make_table
 
 LENGTHS = {f"ü {number}.wav": 6.0 + number % 5 / 2 for number in range(40)}
@@ -46,30 +45,6 @@ def test_pyannote_agrees(collar):
         ours = [score.accuracy, score.detection_error_rate, score.precision, score.recall, score.f1]
         theirs = [abs(accuracy), abs(rate), *fair.compute_metrics()]
         assert ours == pytest.approx(theirs, abs=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("whole", [False, True])
-def test_detection_counts_moments(whole):
-    reference, hypothesis = make_table(3), make_table(4)
-    result = segments.score(reference, hypothesis, extent=LENGTHS if whole else None)
-    rows = list_lines(reference), list_lines(hypothesis)
-    assert set(result.files["file"]) == {name for side in rows for name, _, _ in side} | set(
-        LENGTHS if whole else ()
-    )
-    for found in result.files.to_dict("records"):
-        inside = np.arange(90) < round(LENGTHS[found["file"]] * 10) if whole else True
-        held = np.zeros((2, 90), dtype=bool)
-        for side, own in zip(held, rows, strict=True):
-            for name, start, end in own:
-                side[start:end] |= name == found["file"]
-        said, heard = held & inside
-        moments = [(said & heard).sum(), (said & ~heard).sum(), (~said & heard).sum()]
-        names = ["correct_s", "miss_s", "false_alarm_s"]
-        assert [found[name] * 10 for name in names] == pytest.approx(moments), found["file"]
-    for name in names:
-        assert result.files[name].sum() == pytest.approx(getattr(result.detection, name))
-    assert math.isnan(result.detection.scored_s) != whole
 
 
 def count_matches(left, right, collar):
@@ -135,17 +110,9 @@ def test_by_hand():
     assert edges.loc["start", "mean_s"] == pytest.approx(0.0, abs=1e-12)
     assert edges.loc["start", "mean_abs_s"] == pytest.approx(0.2 / 3)
     assert edges.loc["end", "median_s"] == pytest.approx(0.1)
-    assert result.frame()["collar_s"].tolist() == [0.0, 0.25]
-    assert repr(result) == (
-        "<SegmentScore detection error rate 0.1698, 0.0000 with a collar of 0.25 s: 0.30 s missed and 0.60 s false "
-        "alarms in 5.30 s of speech; F1 of starts 0.7500, of ends 0.7500>"
-    )
-    assert repr(result.detection).startswith("<DetectionScore error rate 0.1698: 0.30 s missed")
     page = result._repr_html_()
     assert "detection error rate" in page
     assert "16.98%" in page
-    assert "0.25 s" in page
-    assert f">{result.starts.matched}<" in page  # a count has no decimals
 
 
 def test_nothing_to_divide_by():
@@ -174,7 +141,3 @@ def test_the_extent_decides_what_counts():
     assert result.detection.scored_s == 15.0
     assert (result.starts.reference, result.starts.hypothesis) == (1, 1)
     assert result.files["file"].tolist() == ["a", "quiet"]
-    with pytest.raises(SegmentError, match="the extent lacks 1 recordings: 'a'"):
-        segments.score(said, found, extent={"b": 3.0})
-    with pytest.raises(SegmentError, match="collar=-1"):
-        segments.score(said, found, collar=-1)

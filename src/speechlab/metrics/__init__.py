@@ -29,7 +29,7 @@ from speechlab.metrics._reports.suspects import suspects
 from speechlab.metrics._sound.clip_measures import MEASURE_COLUMNS as MEASURE_COLUMNS
 from speechlab.metrics._sound.clip_measures import loudness, speech_measures
 from speechlab.metrics._sound.networks import Dnsmos, dnsmos, speaker_embedding, speaker_similarity
-from speechlab.metrics._sound.signal import are_ends_alike, measure_f0
+from speechlab.metrics._sound.signal import measure_f0
 from speechlab.metrics._statistics.bootstrap import Interval
 from speechlab.metrics._statistics.calibration import Calibration, calibration
 from speechlab.metrics._statistics.sequential import sequential_test

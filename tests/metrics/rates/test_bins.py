@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab.errors import InvalidRequestError
 from speechlab.metrics import by_bins, score, summarize
 
 
@@ -55,20 +54,3 @@ def test_missing_and_constant_measures(scored):
     assert none["utterances"].tolist() == [200]
     nullable = scored.assign(duration_s=scored["duration_s"].astype("Float64"))
     pd.testing.assert_frame_equal(by_bins(nullable, "duration_s"), by_bins(scored, "duration_s"))
-
-
-def test_blocks_are_drawn_as_wholes(scored):
-    one, other = by_bins(scored, "duration_s", 2), by_bins(scored, "duration_s", 2, groups="speaker")
-    assert one["error_rate"].tolist() == other["error_rate"].tolist()
-    assert one["error_rate_low"].tolist() != other["error_rate_low"].tolist()
-
-
-def test_errors_name_the_value(scored):
-    for column, bins, hint in [
-        ("speed", 5, "no column 'speed'"),
-        ("speaker", 5, "not numbers"),
-        ("duration_s", [1], "not edges"),
-        ("duration_s", [1, 1], "not edges"),
-    ]:
-        with pytest.raises(InvalidRequestError, match=hint):
-            by_bins(scored, column, bins)

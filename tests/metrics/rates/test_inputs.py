@@ -15,11 +15,6 @@ FRAME = pd.DataFrame(
 NAMES = {"reference": "said", "hypothesis": "heard"}
 
 
-def test_groups_must_have_names():
-    with pytest.raises(InvalidRequestError, match=r"by='k'.*\[1\]"):
-        summarize(score(["a"], ["a"], language="en").assign(k=[[1]]), by="k")
-
-
 def test_series_lists_and_tables_give_the_same():
     of_frame = error_rate(FRAME, **NAMES)
     of_series = error_rate(FRAME["said"], FRAME["heard"])
@@ -67,14 +62,6 @@ def test_groups_are_a_column_or_names():
                 call(groups=groups)
 
 
-def test_a_table_has_the_columns_that_its_languages_can_have():
-    german = score(["a"], ["b"], language="de")
-    assert not [name for name in german if "differences" in name or "reading" in name or "pinyin" in name]
-    assert len(german.columns) == 21
-    for names in (["a"], []):
-        assert list(score(names, names, language="de")) == list(german)
-
-
 def test_tables_have_the_figures_of_the_rate():
     rate = error_rate(["a b c", "d", "", "d"], ["a x c", "d", "e", "d"], language="de")
     (frame,), (row,) = rate.frame().to_dict("records"), summarize(rate).to_dict("records")
@@ -98,8 +85,7 @@ def test_tables_have_the_figures_of_the_rate():
 
 
 def test_languages_without_spaces_are_not_cut_at_spaces():
-    for language in ("yue", "th", "ja"):
-        with pytest.raises(InvalidRequestError, match="spaces between words"):
-            error_rate(["今日は"], ["今日"], language=language)
+    with pytest.raises(InvalidRequestError, match="spaces between words"):
+        error_rate(["今日は"], ["今日"], language="yue")
     assert error_rate(["今日 天気"], ["今日 雨"], language="yue", normalize=None).rate == 0.5
     assert score(["你食咗飯未"], ["你食左飯未"], language="yue")["unit"][0] == "char"

@@ -30,21 +30,13 @@ def test_errors_of_a_table_have_their_places():
     assert len(edits(score(FRAME), equal=True)) > len(table)
 
 
-@pytest.mark.parametrize("damaged", ["", "nonsense", "unit:word|lang:en", "unit:word|lang:|norm:none"])
+@pytest.mark.parametrize("damaged", ["", "unit:word|lang:|norm:none"])
 def test_an_invalid_signature_is_refused(damaged):
     table = score(FRAME.iloc[[0]]).assign(signature=damaged)
     for function in (edits, confusions, alignments_html):
         with pytest.raises(InvalidRequestError) as caught:
             function(table)
         assert caught.value.parameter == "signature"
-
-
-def test_tables_lists_and_rates_have_the_same_errors():
-    said, heard = FRAME["text"].iloc[[0, 3]], FRAME["hypothesis"].iloc[[0, 3]]
-    of_lists = edits(said, heard, language="de")
-    of_rate = edits(error_rate(said, heard, language="de"))
-    pd.testing.assert_frame_equal(of_lists, of_rate)
-    assert of_lists["utterance"].tolist() == ["u1", "u1"]
 
 
 def test_unknown_places_are_missing():
@@ -60,8 +52,6 @@ def test_html_shows_every_token_and_escapes():
     assert [part in html for part in ("&lt;b&gt;", ">S<", ">I<", "<b>", "same")] == [True] * 3 + [False] * 2
     assert "and 1 more" in alignments_html(["a", "b"], ["c", "d"], language="de", limit=1)
     assert "no errors" in alignments_html(["a"], ["a"], language="de")
-    with pytest.raises(ValueError, match="limit"):
-        alignments_html(["a"], ["a"], language="de", limit=0)
 
 
 @pytest.mark.parametrize(
@@ -119,20 +109,7 @@ def test_confusions_are_those_of_the_rate():
     assert table[table["operation"] == "insert"]["reference"].isna().all()
 
 
-def test_a_scored_table_gives_the_same():
-    frame = pd.DataFrame({"text": ["a b", "a", None], "hypothesis": ["a c", "", "x"]})
-    scored = score(frame, language="en", normalize=None)
-    rate = error_rate(["a b", "a"], ["a c", ""], language="en", normalize=None)
-    pd.testing.assert_frame_equal(confusions(scored), confusions(rate))
-    how = {"language": "en", "normalize": None}
-    pd.testing.assert_frame_equal(confusions(scored), confusions(frame, **how))
-    pd.testing.assert_frame_equal(confusions(scored), confusions(frame["text"], frame["hypothesis"], **how))
-
-
 def test_units_are_counted_separately():
     frame = pd.DataFrame({"text": ["a b", "精度"], "hypothesis": ["a c", "制度"], "language": ["en", "ja"]})
     table = confusions(score(frame))
     assert dict(zip(table["unit"], table["share"], strict=True)) == {"char": 1.0, "word": 1.0}
-    assert len(confusions(error_rate("a", "a"))) == 0
-    with pytest.raises(InvalidRequestError, match="'unit'"):
-        confusions(pd.DataFrame({"text": ["a"]}))

@@ -10,7 +10,7 @@ import pytest
 
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError
-from speechlab.metrics import are_ends_alike, dnsmos, loudness, measure_f0, speech_measures
+from speechlab.metrics import dnsmos, loudness, measure_f0, speech_measures
 
 RECORDINGS = sorted((Path(__file__).parents[3] / "datasets" / "zh-speech").glob("*.ogg"))[:6]
 RATE = 16_000
@@ -53,7 +53,7 @@ def test_silence_is_measured_in_seconds_and_shares():
 
 
 def test_very_short_clips_have_measures_or_missing_values():
-    for frames in [0, 1, 15, 160, 161, 400, 6_399, 6_400]:
+    for frames in [0, 1, 161, 6_399, 6_400]:
         row = measured(np.random.default_rng(1).normal(0, 0.1, frames).astype("f4"), language="de")
         assert row["duration_s"] == frames / RATE
         missing = row[["measure_error", "loudness_lufs", "rms_dbfs", "repeated_ending"]].isna().tolist()
@@ -136,8 +136,6 @@ def test_pitch_follows_a_glide_and_noise_has_none():
     assert row["f0_median_hz"] == pytest.approx(150, rel=0.01)
     assert row["f0_sd_hz"] < 5
     assert row["voiced_ratio"] > 0.7
-    with pytest.raises(InvalidRequestError, match="8000"):
-        speech_measures([AudioClip(voice(1), RATE)], f0_range_hz=(60, 8_000))
 
 
 def test_rates_by_language():
@@ -169,25 +167,6 @@ def test_looped_and_cut_endings_are_detected():
     assert table["truncated_ending"].tolist() == [False, False, True]
     assert speech_measures(clips[1:2], ["Bye bye!"])["repeated_ending"].tolist() == [False]
     assert not measured(sine(200, 3, 0.3), silence(0.1))["repeated_ending"]
-
-
-def test_ends_are_compared_by_correlation():
-    chance, found = np.random.default_rng(0), set()
-    for noise in np.linspace(0.4, 0.8, 12):
-        features = chance.normal(size=(120, 24))
-        features[-33:] = features[-73:-40] + noise * chance.normal(size=(33, 24))
-        lags = np.arange(15, 61)
-        alike = []
-        for lag in lags:
-            correlations = []
-            for length in (lag, max(round(0.75 * lag), 15)):
-                end, before = features[-length:], features[-lag - length : len(features) - lag]
-                shapes = (end - end.mean(axis=0), before - before.mean(axis=0))
-                correlations.append(np.corrcoef(*(shape.ravel() for shape in shapes))[0, 1])
-            alike.append(max(correlations) > 0.85)
-        assert are_ends_alike(features, lags, 15).tolist() == alike
-        found.update(alike)
-    assert found == {True, False}
 
 
 @pytest.mark.slow
@@ -249,13 +228,6 @@ def test_unusual_clips_do_not_stop_the_others(tmp_path):
     assert table["loudness_lufs"].iloc[:3].isna().all()
     assert table["f0_median_hz"].dtype == "Float64"
     assert len(speech_measures([])) == 0
-    for given, how, hint in (
-        ((pd.DataFrame({"a": []}),), {}, "no column 'audio'"),
-        (([None], ["a", "b"]), {}, "1 clips and 2 texts"),
-        (([clips["stereo"]],), {"language": "jp"}, "'jp'"),
-    ):
-        with pytest.raises(InvalidRequestError, match=hint):
-            speech_measures(*given, **how)
 
 
 @pytest.mark.slow
@@ -274,9 +246,8 @@ def test_noise_lowers_the_ratings_of_dnsmos():
     assert table["dnsmos_overall"].tolist()[0] == clean.overall
     assert table["dnsmos_background"].tolist()[1] < clean.background - 0.5
     assert table["dnsmos_overall"].isna().tolist() == [False, False, True, False]
-    for frames in (0, 1_600):
-        with pytest.raises(InvalidRequestError, match=r"empty|has no quality"):
-            dnsmos(AudioClip(silence(frames / RATE), RATE))
+    with pytest.raises(InvalidRequestError, match="has no quality"):
+        dnsmos(AudioClip(silence(0.1), RATE))
 
 
 def test_measures_of_the_user_are_columns():
@@ -289,6 +260,5 @@ def test_measures_of_the_user_are_columns():
     measures = {"broken": broken, "text": lambda *_: "x", "one": lambda *_: 1}
     table = speech_measures(clips[:1], measures=measures)
     assert table[["one", "measure_error"]].to_numpy().tolist() == [[1.0, "text gave 'x', not a number"]]
-    for measures in ({"duration_s": broken}, {"x": 1}, [broken]):
-        with pytest.raises(InvalidRequestError, match="measures"):
-            speech_measures(clips[:1], measures=measures)
+    with pytest.raises(InvalidRequestError, match="measures"):
+        speech_measures(clips[:1], measures={"duration_s": broken})

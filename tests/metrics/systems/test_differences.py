@@ -9,13 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.errors import InvalidRequestError
 from speechlab.metrics import compute_student_p, compute_student_quantile, holm, judge
-
-COLUMNS = (
-    *("a", "b", "language", "condition", "measure", "unit", "n", "value_a", "value_b", "difference"),
-    *("low", "high", "p", "p_holm", "verdict", "test"),
-)
 
 
 def row(difference, p, **facts):
@@ -39,25 +33,6 @@ def test_what_is_not_paired_or_not_tested_is_told_apart():
     assert table["verdict"].tolist() == ["no difference shown", "not paired", "no difference shown"]
     times = judge([row(0.9, 0.001, unit="ratio"), row(1.1, 0.001, unit="ratio")], more="slower")
     assert times["verdict"].tolist() == ["faster", "slower"]  # 1 is no difference
-
-
-def test_judge_takes_rows_without_n_or_family():
-    rows = [
-        {"a": "x", "b": "y", "difference": 0.1, "p": p, "measure": name}
-        for p, name in ((None, "u"), (0.03, None))
-    ]
-    assert judge(rows)["verdict"].tolist() == ["no difference shown", "worse"]
-    assert judge(rows, by="measure")["p_holm"].tolist() == pytest.approx([float("nan"), 0.03], nan_ok=True)
-    with pytest.raises(InvalidRequestError, match="rows has no column 'family'"):
-        judge(rows, by="family")
-
-
-def test_columns_are_the_same_also_without_rows():
-    assert tuple(judge([]).columns) == COLUMNS
-    table = judge([row(0.1, 0.5, blocks=4)])
-    assert tuple(table.columns) == (*COLUMNS, "blocks")
-    assert table[["language", "condition"]].to_numpy().tolist() == [["", ""]]
-    assert judge([]).dtypes.equals(judge([row(0.1, 0.5)]).head(0).dtypes)
 
 
 @settings(max_examples=20)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from speechlab.errors import InvalidRequestError
 from speechlab.metrics import sequential_test
 
 
@@ -78,18 +77,3 @@ def test_the_first_run_has_nothing_to_be_compared_with():
     assert table["p"].isna().all()
     assert table["evidence"].tolist() == [1.0]
     assert sequential_test([[1.0, np.nan], [np.nan, 2.0]])["p"].isna().all()  # no row is in both
-
-
-@pytest.mark.parametrize(
-    ("runs", "options", "parameter"),
-    [
-        ([1, 2, 3], {}, "runs"),
-        ([["a"]], {}, "runs"),
-        ([[np.inf]], {}, "runs"),
-        ([[1, 2]], {"groups": ["a"]}, "groups"),
-    ],
-)
-def test_what_is_refused(runs, options, parameter):
-    with pytest.raises(InvalidRequestError) as refused:
-        sequential_test(runs, **options)
-    assert refused.value.parameter == parameter
