@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import runpy
 from pathlib import Path
 
@@ -24,9 +23,9 @@ ROUTES = [
 
 
 def test_s1_s3_s4_every_route_but_probes_needs_a_key_and_says_where(staged, error_body):
-    assert {path for _, path in ROUTES} >= {"/tts", "/tts/voices", "/healthz", "/readyz", "/metrics"}
     assert all(isinstance(route, Route | WebSocketRoute) for route in APP.routes)
-    for method, path in [*ROUTES, ("GET", "/nothing/here")]:
+    others = ("/nothing/here", "/healthz/", "/healthz/../tts/voices", "//healthz", "/openapi.json")
+    for method, path in [*ROUTES, *(("GET", path) for path in others)]:
         reply = staged.http.request(method, path, b"{}" if method == "POST" else None, key=None)
         if path in {"/healthz", "/readyz"}:
             assert reply.status == 200
@@ -58,15 +57,3 @@ def test_the_descriptions_name_every_route_message_and_code():
     assert set(document["components"]["messages"]) == messages
     codes = document["components"]["schemas"]["TtsError"]["properties"]["code"]["enum"]
     assert codes == list(RealtimeCode)
-
-
-@pytest.mark.parametrize("kind", ["openapi", "asyncapi"])
-def test_every_reference_leads_somewhere(kind):
-    text = (ROOT / "docs" / f"{kind}.json").read_text()
-    references = set(re.findall(r'"\$ref": "#/([^"]+)"', text))
-    assert references
-    for reference in references:
-        at = json.loads(text)
-        for part in reference.split("/"):
-            at = at[part]
-        assert at

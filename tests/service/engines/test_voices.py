@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from speechlab.contract import VoiceList
 from speechlab.engines import EngineVoice
 from speechlab.service import Provider, ServedEngine, run_service, voice_uuid
 from support.clients import Http
@@ -12,20 +11,8 @@ from support.staged import staged_config
 
 
 @pytest.mark.engines
-def test_s20_s22_s23_the_catalogue_is_as_described(live):
-    reply = live.request("GET", "/tts/voices")
-    voices = reply.json()["voices"]
-    assert len(voices) >= 9
-    for voice in voices:
-        assert list(voice) == [
-            "id", "description", "language", "gender", "formats", "sample_rates", "streaming",
-        ]  # fmt: skip
-        assert voice["streaming"] is True
-        assert set(voice["language"].split(", ")) <= {"ja", "en"}
-    ids = {voice["id"] for voice in voices}
-    assert len(ids) == len(voices)
-    assert VoiceList.parse(reply.json()).voices[0].sample_rates
-    # Ids are the same on every machine.
+def test_s22_voices_have_the_same_ids_on_every_machine(live):
+    ids = {voice["id"] for voice in live.request("GET", "/tts/voices").json()["voices"]}
     assert voice_uuid("hibari", "heart") == "53d1acf3-1ef1-5583-bcf8-dda6184fe486"
     expected = {("kokoro", "jf_alpha"), ("q", "q_kumo"), ("hibari", "heart"), ("openjtalk", "mei")}
     assert {voice_uuid(*names) for names in expected} <= ids

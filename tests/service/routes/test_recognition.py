@@ -19,16 +19,6 @@ def tone(seconds: float = 0.5, rate: int = 16_000, channels: int = 1, kind: str 
     return encode(wave if channels == 1 else np.stack([wave] * channels, axis=1), kind, rate)
 
 
-def test_s54_s59_s60_each_format_is_heard(staged):
-    for kind in ("wav", "mp3", "ogg", "flac"):
-        reply = staged.http.recognize(tone(kind=kind), filename="x.aiff", mime_type="text/plain")
-        assert (reply.status, reply.json()) == (200, {"text": "heard", "language": "en", "confidence": 0.5})
-        samples, _ = staged.ears.calls[-1]
-        assert (samples.dtype, samples.ndim, len(samples)) == (np.float32, 1, pytest.approx(8_000, abs=1_000))
-        seconds = float(reply.headers["x-speechlab-audio-seconds"])
-        assert seconds == pytest.approx(len(samples) / 16_000, abs=0.001)
-
-
 def test_s61_s63_faults_of_engines(staged, error_body):
     for fault in (ModelError("no weights"), MissingDependencyError("pip install it")):
         staged.ears.fault = fault
@@ -46,15 +36,6 @@ def test_s61_s63_faults_of_engines(staged, error_body):
         assert message == f"Transcription failed: {said}"
     staged.ears.fault = None
     assert staged.http.recognize(tone()).status == 200
-
-
-def test_s66_s67_languages(staged):
-    for given, used in (("ja", "ja"), ("JA", "ja"), ("ja-JP", "ja"), ("zh_CN", "zh")):
-        assert staged.http.recognize(tone(), language=given).json()["language"] == used
-        assert staged.ears.calls[-1][1].language == used
-    for given in ({"language": ""}, {"language": None}, {}):
-        assert staged.http.recognize(tone(), **given).json()["language"] == "en"
-        assert staged.ears.calls[-1][1].language is None
 
 
 def test_s69_s72_s74_s75_defaults_reach_the_engine(staged):
@@ -81,38 +62,26 @@ def test_s68_s69_s74_s75_bounds_reach_the_engine(staged):
     assert {name: getattr(options, name) for name in given} == {**given, "hotwords": ("東京", "SpeechLab")}
 
 
-def legacy(part: dict[str, object]) -> dict[str, object]:
-    return {
-        "model": "whatever",
-        "messages": [{"role": "user", "content": [{"type": "text", "text": "x"}, part]}],
-    }
-
-
-def test_s83_s84_s85_the_legacy_shape(staged):
+def test_s83_the_legacy_shape_means_vad(staged):
     audio = base64.b64encode(tone()).decode()
     for part in (
         {"type": "input_audio", "input_audio": {"data": audio, "format": "wav"}},
         {"type": "audio_url", "audio_url": {"url": f"data:audio/wav;base64,{audio}"}},
     ):
-        assert staged.http.post_json(PATH, legacy(part)).json()["text"] == "heard"
+        fields = {"model": "whatever", "messages": [{"role": "user", "content": [part]}]}
+        assert staged.http.post_json(PATH, fields).json()["text"] == "heard"
         assert staged.ears.calls[-1][1].vad == "on"
-        assert staged.http.post_json(PATH, {**legacy(part), "vad": 0}).status == 200
-        assert staged.ears.calls[-1][1].vad == "off"
-    both = {**legacy({"input_audio": {"data": "@@"}}), "audio": audio}
-    assert staged.http.post_json(PATH, both).status == 200
-    assert staged.ears.calls[-1][1].vad == "off"
 
 
 @pytest.mark.slow
 def test_s87_recordings_are_refused_by_their_decoded_size(stage, error_body):
-    silence = encode(np.zeros(16_000 * 600, dtype=np.float32), "flac", 16_000)
-    assert len(silence) < 200_000
-    with stage(audio_seconds=60.0) as service:
+    silence = encode(np.zeros(16_000 * 100, dtype=np.float32), "flac", 16_000)
+    with stage(audio_seconds=10.0) as service:
         told = error_body(service.http.recognize(silence), 413, "ErrTooLarge")["error"]
-        assert "60 s (audio_seconds)" in told
+        assert "10 s (audio_seconds)" in told
         assert service.ears.calls == []
-        # Within the seconds, but with more channels or a higher rate than a minute of speech has.
-        for dense in (tone(50.0, channels=8), tone(0.1, channels=9)):
+        # Within the seconds, but with more channels than so much speech has.
+        for dense in (tone(8.0, channels=8), tone(0.1, channels=9)):
             error_body(service.http.recognize(dense), 413, "ErrTooLarge")
         assert service.http.recognize(tone()).status == 200
     with stage(asr_body_bytes=10_000) as service:
