@@ -113,6 +113,8 @@ def test_107_108_both_announced_ends(server, lab, http):
 
 
 def test_109_112_an_end_that_was_not_announced(server, lab, http):
+    unexplained = b'data: {"error": [null]}\n\n'
+    said = []
     fault = b'data: {"code": 108, "name": "ErrInternal", "error": "engine failed"}\n\n'
     for tail, whole in (
         (b"", True),
@@ -120,6 +122,7 @@ def test_109_112_an_end_that_was_not_announced(server, lab, http):
         (b'data: {"choices": [{"del', True),
         (b"data: [DO", True),
         (b'data: {"choices": [{"delta": {"content": "\xe3\x81', False),
+        (unexplained, True),
         (fault, True),
     ):
         body = http.events(http.delta("He"), http.delta("l"), end=tail)
@@ -128,8 +131,10 @@ def test_109_112_an_end_that_was_not_announced(server, lab, http):
             list(stream)
         assert caught.value.partial == "Hel"
         assert caught.value.timing.attempts == 1
+        said.append(str(caught.value))
     assert caught.value.__cause__.code == 108
-    assert "engine failed" in str(caught.value)
+    assert "engine failed" in said[-1]
+    assert '{"error": [null]}' in said[-2]
 
 
 def test_events_that_are_no_chunks(server, lab, http):

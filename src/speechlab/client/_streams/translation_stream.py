@@ -18,6 +18,7 @@ from speechlab.client._operations.translation import (
     TranslationChunk,
     parse_chunk,
 )
+from speechlab.client._secret import redact
 from speechlab.client._streams.base import Stream, read_start
 from speechlab.client._transport.wire_errors import WireError
 from speechlab.contract import STREAM_END, parse_lenient_json
@@ -165,7 +166,7 @@ class AsyncTranslationStream(Stream):
         if problem is not None and self._at_end:
             raise await self._close_as_truncated(self._fault or "it ends within an event")
         if isinstance(value, dict) and value.get("error") and not value.get("choices"):
-            cause = build_error_from_value(500, {}, value)
+            cause = build_error_from_value(500, {}, value, redact(data[:2_000]))
             raise await self._close_as_truncated(
                 cause.message, "the service stopped the translation"
             ) from cause
