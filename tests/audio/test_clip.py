@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import io
 import math
 import pickle
@@ -35,18 +34,9 @@ def test_a_clip_cannot_be_changed_by_anyone():
         clip.samples[0] = 1
     with pytest.raises(AttributeError):
         clip.sample_rate = 8_000
-    for again in (pickle.loads(pickle.dumps(clip)), copy.deepcopy(clip)):
-        assert again == clip
-        assert not again.samples.flags.writeable
-
-
-def test_equality_is_of_sound_and_hash_agrees():
-    clip = AudioClip(tone(), RATE, "a")
-    assert clip == AudioClip(tone(), RATE, "b", "mp3")
-    assert hash(AudioClip([0.0], RATE)) == hash(AudioClip([-0.0], RATE))
-    assert clip != AudioClip(tone(), 16_000)
-    assert clip != AudioClip(tone()[:-1], RATE)
-    assert clip != "clip"
+    again = pickle.loads(pickle.dumps(clip))
+    assert again == clip
+    assert not again.samples.flags.writeable
 
 
 def test_samples_become_float32_in_one():
@@ -74,7 +64,6 @@ def test_numbers_about_a_clip():
     assert clip.rms_dbfs == pytest.approx(20 * math.log10(0.4 / math.sqrt(2)), abs=0.01)
     assert AudioClip(np.zeros(5), RATE).rms_dbfs == -math.inf
     assert AudioClip(np.zeros(0), RATE).peak == 0
-    assert repr(clip.with_title("x")) == "AudioClip(2.00 s, 24000 Hz, stereo, 'x')"
 
 
 def test_channels_in_opposite_phase_are_not_mixed_to_silence():
@@ -97,11 +86,7 @@ def test_crops_side_by_side_are_the_whole(a, b):
     clip = AudioClip(np.arange(2_000) / 2_000, 1_000)
     parts = [clip.crop(0, first), clip.crop(first, second), clip.crop(second)]
     assert concatenate(parts) == clip
-
-
-def test_joining_with_a_gap():
-    clip = AudioClip([0.5, 0.5], 1_000)
-    assert AudioClip.concatenate([clip, clip], gap_s=0.002).samples.tolist() == [0.5, 0.5, 0, 0, 0.5, 0.5]
+    assert concatenate(parts, gap_s=0.002).frames == 2_000 + 2 * 2
 
 
 def test_saving_by_suffix_and_reading_back(tmp_path):
@@ -140,46 +125,26 @@ def test_draw_waveform_is_transparent_and_of_its_size():
     alpha = np.asarray(picture.convert("RGBA"))[:, :, 3]
     assert alpha[0].max() == 0
     assert alpha[20].min() == 255
-    assert len(draw_waveform(np.random.default_rng(0).uniform(-1, 1, RATE * 60))) < 40_000
-
-
-def test_a_clip_has_a_picture_for_hosts_without_html():
-    picture = AudioClip(tone(), RATE)._repr_png_()
-    assert Image.open(BytesIO(picture)).size == (960, 96)
-    assert len(picture) < 5_000
-    assert AudioClip(np.zeros(0), RATE)._repr_png_() is None
 
 
 @pytest.mark.slow
-def test_a_clip_shows_itself_without_anything_hostile_or_huge():
-    markup = AudioClip(tone(), RATE, "<script>x</script>")._repr_html_()
-    assert "<script" not in markup
-    assert "lossy preview" in markup
-    assert '<audio src="data:audio/ogg;base64,' in markup
+def test_a_long_clip_shows_its_beginning():
     noise = np.random.default_rng(0).uniform(-0.9, 0.9, 130 * 48_000).astype(np.float32)
     long = AudioClip(noise, 48_000)._repr_html_()
     assert len(long) < 1_500_000
     assert "plays the first" in long
-    assert "empty" in AudioClip(np.zeros(0), RATE)._repr_html_()
-    assert "<audio" in AudioClip(np.zeros((100, 4)), 96_000)._repr_html_()
 
 
 def test_a_clip_on_a_page_takes_a_twentieth_of_its_wav():
     noisy = 0.3 * tone(5.0) + np.random.default_rng(0).normal(0, 0.02, 5 * RATE)
     clip = AudioClip(noisy.astype(np.float32), RATE, "tone")
-    assert len(clip._repr_html_()) < 0.05 * len(clip.encode("wav")) * 4 / 3
+    markup = clip._repr_html_()
+    assert len(markup) < 0.05 * len(clip.encode("wav")) * 4 / 3
+    assert "lossy preview" in markup
     preview = build_sound_preview(clip)
     assert preview.seconds == 5.0
     assert build_sound_preview(clip) == preview  # a notebook that is executed again stays the same
     assert decode(preview.data).duration_s == pytest.approx(5.0, abs=0.03)
-    short = build_sound_preview(AudioClip(np.zeros(1), RATE))
-    assert decode(short.data).sample_rate == 24_000
-
-
-def test_a_hash_as_a_files_name_is_no_title(tmp_path):
-    clip = AudioClip(tone(), RATE)
-    assert AudioClip.from_file(clip.save(tmp_path / f"{'0a' * 32}.wav")).title is None
-    assert AudioClip.from_file(clip.save(tmp_path / "said.wav")).title == "said.wav"
 
 
 def test_a_folder_that_is_not_there_is_named_as_it_was_given(tmp_path):

@@ -116,47 +116,20 @@ def test_a_cell_without_a_recording_is_empty(tmp_path):
     assert done["error"].str.contains("is empty in this row").all()
 
 
-def test_a_clip_is_one_value_where_cells_are_set():
-    short, long = sl.AudioClip(np.zeros(3), RATE), sl.AudioClip(np.ones(5), RATE)
-    cells = pd.Series([short, short, short])
-    cells[[False, True, True]] = long
-    assert cells.tolist() == [short, long, long]
-    frame = pd.DataFrame({"audio": [short] * 3})
-    frame.loc[frame.index > 1, "audio"] = long
-    assert frame["audio"].tolist() == [short, short, long]
-
-
 def test_a_clip_is_an_array_with_a_length_and_parts_in_seconds():
     clip = sl.AudioClip(np.arange(RATE) / RATE, RATE)
     assert np.asarray(clip) is clip.samples
-    assert np.asarray(clip, dtype=np.float64).dtype == np.float64
     assert len(clip) == RATE
-    assert np.array([clip, clip], dtype=object).tolist() == [clip, clip]
     assert clip[0.25:0.5] == clip.crop(0.25, 0.5)
     assert clip[-0.25:] == clip.crop(0.75)
-    assert clip[:] == clip
-    assert len(clip[0.5:0.25]) == len(clip[2:3]) == 0
     assert clip[:0.5] + clip[0.5:] == clip
-    for wrong in (3, slice(0, 1, 2), slice("a", None)):
-        with pytest.raises(AudioError, match=r"give two times in seconds, as in clip\[1\.0:2\.5\]"):
-            clip[wrong]
-    with pytest.raises(AudioError, match=r"use resample\(\)"):
-        clip + clip.resample(16_000)
-    with pytest.raises(TypeError):
-        clip + 1
+    with pytest.raises(AudioError, match=r"give two times in seconds, as in clip\[1\.0:2\.5\]"):
+        clip[3]
 
 
 def test_a_clip_stays_one_value_in_tables():
     clips = [CLIP, CLIP]
     table = pd.DataFrame({"audio": clips}).assign(other=pd.Series(clips), same=CLIP)
     assert table.map(lambda cell: cell is CLIP).all(axis=None)
-    assert sl.AudioClip([], RATE)  # as every value is
-    with pytest.raises(TypeError):
-        iter(CLIP)
-
-
-def test_other_players_take_a_clip():
-    from IPython.display import Audio
-
-    stereo = sl.AudioClip(np.stack([CLIP.samples] * 2, axis=1), RATE)
-    assert Audio(CLIP, rate=RATE).data[:4] == Audio(stereo.encode("wav")).data[:4] == b"RIFF"
+    table.loc[table.index > 0, "audio"] = sl.AudioClip(np.ones(5), RATE)
+    assert table["audio"].map(len).tolist() == [RATE, 5]
