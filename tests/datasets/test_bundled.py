@@ -7,12 +7,11 @@ import re
 import unicodedata
 from pathlib import Path
 
-import numpy as np
 import pytest
 import soundfile
 
 from speechlab.datasets import available, datasheet, prompts, zh_speech
-from speechlab.errors import ConfigurationError, InvalidRequestError
+from speechlab.errors import ConfigurationError
 
 DATA = Path(__file__).parents[2] / "datasets"
 FILES = {
@@ -28,7 +27,6 @@ LANGUAGES = ("ja", "en", "zh")
 CATEGORIES = (
     "numbers", "names", "dates", "homophones", "loanwords", "questions", "short", "long", "everyday", "technical",
 )  # fmt: skip
-WRONG = ("no", 1, 0.0, [True], {}, b"en", float("nan"), object())
 
 
 def hash_files(*names):
@@ -46,22 +44,10 @@ def test_available_lists_each_data_set_with_the_hash_of_its_files():
         hash_files(*(f"{name}/{file}" for file in files)) for name, files in FILES.items()
     ]
     assert frame["rows"].tolist() == [len(prompts()), len(zh_speech())]
-    assert frame["languages"].tolist() == ["ja,en,zh", "zh"]
     for name, version in zip(frame["name"], frame["version"], strict=True):
         text = datasheet(name)
         assert text.startswith("# Datasheet")
         assert all(words in text for words in (version, "## License", "## Limits"))
-
-
-def test_text_files_have_unix_line_ends_and_no_byte_order_mark():
-    for name, files in FILES.items():
-        for file in files:
-            if not file.endswith(".ogg"):
-                content = (DATA / name / file).read_bytes()
-                assert b"\r" not in content
-                assert not content.startswith(b"\xef\xbb\xbf")
-                assert content.endswith(b"\n")
-                content.decode("utf-8")
 
 
 def test_files_that_are_gone_or_changed_are_refused(tmp_path, monkeypatch):
@@ -95,26 +81,6 @@ def test_the_counts_of_the_datasheet_are_those_of_the_table():
     assert f"`quick` | {quick} |" in text
 
 
-def test_every_language_has_enough_of_everything():
-    for language in LANGUAGES:
-        frame = prompts(language)
-        assert len(frame) >= 48
-        assert set(frame["language"]) == {language}
-        counts = frame["category"].value_counts()
-        assert all(counts[category] >= 4 for category in CATEGORIES), counts
-
-
-def test_quick_rows_are_short_clear_and_varied():
-    for language in LANGUAGES:
-        frame = prompts(language, quick=True)
-        assert len(frame) >= 6
-        assert frame["category"].nunique() >= 4
-        spoken = {"ja": "reading", "en": "text", "zh": "pinyin"}[language]
-        units = frame[spoken].str.len() if language == "ja" else frame[spoken].str.split().str.len()
-        low, high = {"ja": (18, 40), "en": (6, 16), "zh": (11, 24)}[language]
-        assert units.between(low, high).all(), units.tolist()
-
-
 def test_ids_and_texts_are_unique_and_ids_are_in_order():
     frame = prompts()
     assert frame["id"].is_unique
@@ -133,13 +99,6 @@ def test_cells_are_clean():
             assert unicodedata.is_normalized("NFC", value), value
             assert not re.search(r"[\x00-\x1f\x7f\u200b-\u200f\ufeff\ufffd]|  ", value), value
     assert frame["text"].str[-1].isin([*".?!。？！"]).all()
-
-
-def test_japanese_readings_are_katakana_only():
-    frame = prompts("ja")
-    for text, reading in zip(frame["text"], frame["reading"], strict=True):
-        assert re.fullmatch("[ァ-ヴー]+", reading), text
-        assert not re.search("[ヲヂヅヮ]", reading), text
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -172,29 +131,11 @@ def test_chinese_is_simplified():
         assert convert(text) == text
 
 
-def test_translations_are_there_and_in_the_right_language():
-    frame = prompts()
-    english = frame["language"] == "en"
-    assert frame.loc[english, "translation_ja"].notna().all()
-    assert frame.loc[~english, "translation_en"].notna().all()
-    assert frame.loc[english, "translation_en"].isna().all()
-    for text in frame.loc[~english, "translation_en"]:
-        assert not re.search("[぀-ヿ一-鿿]", text), text
-    for text in frame.loc[english, "translation_ja"]:
-        assert re.search("[ぁ-ゖ]", text), text
-        assert text[-1] in "。？！", text
-    # columns of one language are empty elsewhere
-    assert frame["reading"].notna().equals(frame["language"] == "ja")
-    assert frame["pinyin"].notna().equals(frame["language"] == "zh")
-
-
 def test_dtypes_survive_filtering():
     whole = prompts()
     for part in (
         prompts("ja"),
-        prompts(category="dates"),
         prompts("zh", "short", quick=False),
-        prompts(quick=True),
     ):
         assert part.dtypes.equals(whole.dtypes)
         assert part.index.tolist() == list(range(len(part)))
@@ -213,26 +154,10 @@ def test_filters_add_up_to_the_whole():
     assert "changed" not in set(prompts("en")["text"])
 
 
-def test_values_of_another_kind_are_refused():
-    for wrong in WRONG:
-        for parameter in ("language", "category", "quick"):
-            with pytest.raises(InvalidRequestError, match=f"{parameter} must be one of") as caught:
-                prompts(**{parameter: wrong})
-            assert caught.value.parameter == parameter
-        with pytest.raises(InvalidRequestError, match="name must be one of 'prompts', 'zh-speech'"):
-            datasheet(wrong)
-
-
 def test_recordings_are_what_their_manifest_and_datasheet_say():
     frame, sheet, texts = zh_speech(), datasheet("zh-speech"), prompts("zh").set_index("id")["text"]
     assert " ".join(frame.columns) == "audio id language text voice license sha256 duration_s"
-    assert 6 <= len(frame) <= 8
-    assert frame["id"].is_unique
-    assert frame["voice"].nunique() >= 3
-    assert set(frame["language"]) == {"zh"}
-    assert frame["duration_s"].dtype == "float64"
     paths = [Path(path) for path in frame["audio"]]
-    assert sum(path.stat().st_size for path in paths[0].parent.iterdir() if path.is_file()) < 400_000
     for path, row in zip(paths, frame.itertuples(), strict=True):
         assert path.is_absolute()
         assert texts[row.id] == row.text
@@ -241,4 +166,3 @@ def test_recordings_are_what_their_manifest_and_datasheet_say():
         samples, rate = soundfile.read(path)
         assert (rate, samples.ndim) == (24_000, 1)
         assert len(samples) / rate == pytest.approx(row.duration_s, abs=0.002)
-        assert 0.1 < np.abs(samples).max() <= 1.0

@@ -37,9 +37,7 @@ def test_replies_of_vendors(vendor):
 def test_an_empty_reply_is_an_empty_transcript():
     for empty in (
         {"text": ""},
-        {"results": []},
         {"results": {"channels": [{"alternatives": []}]}},
-        {"phrases": []},
         {"RecognitionStatus": "NoMatch", "Offset": 1_800_000, "Duration": 3_210_000},  # of silence
         {"totalBilledTime": "15s", "requestId": "1"},
     ):
@@ -59,11 +57,6 @@ def test_results_that_are_not_googles():
         datasets.transcript_of({"results": interim})
     final = [{"alternatives": [{"transcript": "hello"}], "final": True}]
     assert datasets.transcript_of({"results": [*final, *interim]}) == {"text": "hello"}
-    laughs = [
-        {"text": "hi", "start": 0, "end": 1, "type": "word"},
-        {"text": "(laughs)", "type": "audio_event"},
-    ]
-    assert len(datasets.transcript_of({"text": "hi", "words": laughs})["words"]) == 1
 
 
 def test_whisper_cpp():
@@ -83,15 +76,10 @@ def test_a_job_that_failed_or_is_unfinished_is_no_transcript():
             datasets.transcript_of(reply)
 
 
-def test_finished_jobs():
+def test_what_a_finished_operation_holds_is_read():
     inner = {"results": [{"alternatives": [{"transcript": "hello"}]}]}
-    for reply in (
-        {"name": "operations/1", "done": True, "response": inner},
-        {"status": "completed", "error": None, "text": "hello"},
-        {"status": 200, "text": "hello"},
-        {"jobName": "a", "status": "COMPLETED", "results": {"transcripts": [{"transcript": "hello"}]}},
-    ):
-        assert datasets.transcript_of(reply)["text"] == "hello"
+    reply = {"name": "operations/1", "done": True, "response": inner}
+    assert datasets.transcript_of(reply)["text"] == "hello"
 
 
 def test_what_a_reply_lacks_is_missing_and_the_text_is_kept():
@@ -101,12 +89,10 @@ def test_what_a_reply_lacks_is_missing_and_the_text_is_kept():
     assert found["text"] == "with 2266"
     assert found["words"][0] == {"word": "with", "start": 1.1, "end": 1.2, "confidence": 0.9}
     assert found["words"][1] == {"word": "2266", "start": None, "end": None, "confidence": None}
+    # of a pipeline, whose last piece may have no end
     chunks = {
         "chunks": [{"timestamp": [0.0, 1.5], "text": " hi"}, {"timestamp": [1.5, None], "text": " you"}]
     }
-    found = datasets.transcript_of(chunks)
-    assert found["text"] == "hi you"
-    assert found["segments"][1] == {"start": 1.5, "end": None, "text": "you"}
     with sl.system("pipeline", transcribe=lambda clip: chunks, version="1") as lab:
         transcript = lab.transcribe(([0.1] * 800, 8_000))
     assert transcript.text == "hi you"
@@ -114,10 +100,6 @@ def test_what_a_reply_lacks_is_missing_and_the_text_is_kept():
         [0.0, 1.5, "hi"],
         [1.5, 1.5, "you"],
     ]
-    found = datasets.transcript_of(
-        {"text": "a", "confidence": "0.9", "words": [words[0] | {"score": float("nan")}]}
-    )
-    assert (found["confidence"], found["words"][0]["confidence"]) == (0.9, None)
     with pytest.warns(UserWarning, match="1 confidences are not between 0 and 1, and left out: 98"):
         assert "confidence" not in datasets.transcript_of({"text": "a", "confidence": 98})
 
@@ -138,22 +120,16 @@ def test_words_that_diarization_doubles_are_read_once():
         found = datasets.transcript_of({"results": [{"alternatives": [one]} for one in alternatives]})
         assert found["text"] == "hello there"
         assert [word["word"] for word in found["words"]] == ["hello", "there"]
-        said = [{"word": "no", "start": at, "end": at + 0.5} for at in (0.0, 1.0)]
-        assert len(datasets.transcript_of({"text": "no no", "words": said})["words"]) == 2
+    said = [{"word": "no", "start": at, "end": at + 0.5} for at in (0.0, 1.0)]
+    assert len(datasets.transcript_of({"text": "no no", "words": said})["words"]) == 2
 
 
 def test_units_are_known_or_asked_for():
     words = [{"text": "a", "start": 100, "end": 300}, {"text": "b", "start": 300, "end": 600}]
-    long = {"text": "Good morning.", "segments": [{"start": 0, "end": 900, "text": "Good morning."}]}
-    for reply in (
-        {"text": "a b", "words": words},
-        {"text": "a b", "words": words, "audio_duration": 1},
-        long,
-    ):
+    for more in ({}, {"audio_duration": 1}):
         with pytest.raises(InvalidRequestError, match="cannot be seconds; say their unit: unit='ms'"):
-            datasets.transcript_of(reply)
+            datasets.transcript_of({"text": "a b", "words": words, **more})
     assert datasets.transcript_of({"text": "a b", "words": words}, unit="ms")["words"][1]["end"] == 0.6
-    assert datasets.transcript_of({"text": "a b", "words": words}, unit="s")["words"][1]["end"] == 600
     assert datasets.transcript_of({"text": "a b", "words": words, "audio_url": "x"})["words"][1]["end"] == 0.6
 
 
@@ -191,13 +167,8 @@ def test_transcripts_of_other_recordings_are_told(manifest, tmp_path):
     (tmp_path / "all.ctm").write_text("c 1 0.0 0.1 one\n")
     with pytest.raises(InvalidRequestError, match="no transcript of these recordings; its names are c"):
         datasets.read(manifest, transcripts={"old": tmp_path / "all.ctm"})
-    (tmp_path / "all.ctm").write_text("one two\n")
-    with pytest.raises(InvalidRequestError, match=r"cannot be read as a transcript: .*has 2 fields"):
-        datasets.read(manifest, transcripts={"old": tmp_path / "all.ctm"})
     with pytest.raises(InvalidRequestError, match="already has a column 'text'"):
         datasets.read(manifest, transcripts={"text": tmp_path / "all.ctm"})
-    with pytest.raises(InvalidRequestError, match="has no transcripts; give a file or folder of"):
-        datasets.read(manifest, transcripts={"old": tmp_path / "none"})
 
 
 def test_one_bad_file_costs_its_row(manifest, tmp_path):
@@ -212,9 +183,7 @@ def test_one_bad_file_costs_its_row(manifest, tmp_path):
         table = datasets.read(manifest, transcripts={"vendor": folder})
     assert table["vendor"].isna().tolist() == [False, True]
     (folder / "a.json").unlink()
-    (folder / "c.json").write_text('{"text": "\\ud83d"}')
     (folder / "d.json").write_text("[" * 100_000)
-    (folder / "e.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InvalidRequestError, match=r"b\.json cannot be read as a transcript"):
         datasets.read(manifest, transcripts={"vendor": folder})
 
@@ -227,9 +196,6 @@ def test_texts_in_other_formats(tmp_path):
     )
     for name in ("labels.txt", "whisper.tsv", "list.json"):
         assert datasets.transcripts_in(tmp_path / name) == {name.partition(".")[0]: "hello there"}
-    (tmp_path / "subtitles.txt").write_text("1\n00:00:01,000 --> 00:00:02,000\nhello\n")
-    with pytest.raises(InvalidRequestError, match="holds times of captions"):
-        datasets.transcripts_in(tmp_path / "subtitles.txt")
 
 
 def test_several_files_and_recordings_of_one_name(tmp_path):
