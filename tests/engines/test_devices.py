@@ -11,7 +11,6 @@ import pytest
 
 from speechlab.engines import _devices, create
 from speechlab.engines._devices import Device, choose_device, describe_gpus
-from speechlab.engines._recognition.decoding import load_whisper_model
 from speechlab.engines._speech.kokoro_model import load_shared_model
 from speechlab.engines._translation.llama import _start_server
 from speechlab.errors import ConfigurationError, ModelError
@@ -46,14 +45,12 @@ def test_a_device_is_chosen_or_refused_by_name(machine):
         ("auto", 1, "", Device("cuda")),
         ("auto", 2, CUBLAS, Device("cpu", 0, CUBLAS)),
         ("cpu", 2, "", Device()),
-        ("cuda", 2, "", Device("cuda")),
         ("cuda:1", 2, "", Device("cuda", 1)),
     ):
         machine(["T4"] * gpus)
         assert choose_device(wanted, lambda problem=problem: problem) == chosen
     for wanted, gpus, problem, reason in (
         ("gpu", 1, "", "choose 'auto', 'cpu', 'cuda' or 'cuda:1'"),
-        ("cpu:1", 1, "", "choose 'auto'"),
         ("cuda", 0, "", "this machine has no NVIDIA GPU; device='cpu' works"),
         ("cuda:2", 2, "", r"has cuda:0 \(T4\), cuda:1 \(T4\)"),
         ("cuda", 1, CUBLAS, r"cannot be used: cuBLAS 12 was not found; pip install 'speechlab\[gpu\]'"),
@@ -77,46 +74,8 @@ def test_what_is_missing_is_one_sentence(machine):
     assert describe_gpus().startswith(
         f"T4; {CUBLAS}; this build of onnxruntime is for the CPU; pip uninstall"
     )
-    machine(["T4"], count=0)
-    assert "this build of ctranslate2 is for the CPU" in describe_gpus()
-    library = sys.modules["ctranslate2"]
-    library.get_cuda_device_count = lambda: 1 // 0
-    assert "ctranslate2 cannot be loaded (integer division" in describe_gpus()
     machine(["T4"], providers=["CUDAExecutionProvider"], devices=["CPU", "GPU"])
     assert describe_gpus() == "T4; the engines use it"
-
-
-def test_the_type_of_numbers_follows_the_device(machine, monkeypatch, tmp_path):
-    machine()
-
-    class WhisperModel:
-        def __init__(self, folder, **options):
-            self.made = options | {"folder": folder}
-
-    monkeypatch.setitem(sys.modules, "faster_whisper", SimpleNamespace(WhisperModel=WhisperModel))
-    for device, given, numbers in (
-        (Device(), None, "int8"),
-        (Device("cuda", 1), None, "float16"),
-        (Device("cuda"), "int8_float16", "int8_float16"),
-    ):
-        assert load_whisper_model(tmp_path, 2, given, device).made == {
-            "folder": str(tmp_path),
-            "device": device.kind,
-            "device_index": device.index,
-            "compute_type": numbers,
-            "cpu_threads": 2,
-        }
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="the names of the libraries are those of Linux")
-def test_cublas_is_found_among_the_packages_of_pip(tmp_path, monkeypatch):
-    folder = tmp_path / "nvidia" / "cublas" / "lib"
-    folder.mkdir(parents=True)
-    (folder / "libcublas.so.12").write_bytes(b"no library")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
-    assert folder / "libcublas.so.12" in _devices._find_packaged_libraries("libcublas.so.12")
-    assert not _devices._load_library(str(folder / "libcublas.so.12"))
 
 
 def test_a_translator_has_all_its_layers_on_the_gpu(monkeypatch, tmp_path):
@@ -131,7 +90,6 @@ def test_a_translator_has_all_its_layers_on_the_gpu(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "xllamacpp", library)
     for device, given, layers, split in (
         (Device(), None, 0, "layer"),
-        (Device("cuda"), None, 999, "layer"),
         (Device("cuda", 1), None, 999, "none"),
         (Device("cuda"), 12, 12, "layer"),
     ):

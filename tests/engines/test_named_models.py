@@ -9,7 +9,7 @@ import struct
 import numpy as np
 import pytest
 
-from speechlab.engines import WHISPER_SIZES, ModelStore, add_model, create, send_progress_to, status
+from speechlab.engines import ModelStore, add_model, create, send_progress_to, status
 from speechlab.errors import ConfigurationError, ModelError
 from support.model_hub import COMMIT, use_model_hub
 
@@ -47,12 +47,7 @@ def fetch(name, store, engine="whisper", **options):
 
 
 def test_a_name_means_a_repository(hub, store):
-    for name, repository in (
-        ("small", SMALL),
-        ("large-v3-turbo@v1", "mobiuslabsgmbh/faster-whisper-large-v3-turbo"),
-        ("o/n", "o/n"),
-        ("Org-1/a.b_c@refs/pr/1", "Org-1/a.b_c"),
-    ):
+    for name, repository in (("small", SMALL), ("Org-1/a.b_c@refs/pr/1", "Org-1/a.b_c")):
         assert create("whisper", model=name, store=store).model == repository
     hub.add("Org-1/a.b_c", FILES, commit="e" * 40, revisions=("v1",))
     added = add_model("Org-1/a.b_c@v1:big/qwen-F16-00001-of-00002.gguf", engine="llama", store=store)
@@ -60,30 +55,12 @@ def test_a_name_means_a_repository(hub, store):
     assert added.items == tuple(name for name in FILES if "F16-0" in name)
 
 
-def test_what_is_here_comes_before_a_repository_of_that_name(tmp_path, monkeypatch, store):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "o" / "n").mkdir(parents=True)
-    with pytest.raises(ModelError, match="it lacks config"):
-        fetch("o/n", store)
-
-
 def test_create_refuses_what_is_no_path_and_no_name():
-    for name in ("/nowhere/model", "a/b/c", "o/m.gguf", "?", "o/n:", "../x", "C:\\models\\x"):
+    for name in ("/nowhere/model", "a/b/c", "o/n:"):
         with pytest.raises(ModelError, match=r"no such folder or file .* a usual size \(tiny, .*owner/name"):
             create("whisper", model=name)
-    for name, meant in (
-        ("smal", "small"),
-        ("whisper-medium", "medium"),
-        ("large_v3_turbo@main", "large-v3-turbo"),
-    ):
-        proposed = f"did you mean '{meant}'\\? Else give an existing path, a usual size, or"
-        with pytest.raises(ModelError, match=proposed):
-            create("whisper", model=name)
-
-
-def test_the_usual_sizes_are_those_of_faster_whisper():
-    theirs = pytest.importorskip("faster_whisper").utils._MODELS
-    assert theirs == WHISPER_SIZES
+    with pytest.raises(ModelError, match=r"did you mean 'large-v3-turbo'\?"):
+        create("whisper", model="large_v3_turbo@main")
 
 
 def test_only_the_needed_files_are_fetched_once(hub, store):
@@ -122,12 +99,9 @@ def test_an_unusable_model_is_refused_before_its_download(hub, store):
     torch = without("model.bin") | {"model.safetensors": b"x"}
     for name, files, reason in (
         ("small", torch, r"lacks model\.bin \(it has PyTorch or safetensors"),
-        ("small", without("vocabulary.json"), r"lacks vocabulary\.json or vocabulary\.txt"),
-        ("small", {"ggml-small.bin": b"x"}, r"weights of whisper\.cpp: ggml-small\.bin"),
         ("small", WHISPER | {"config.json": b'{"add_source_bos": false}'}, "not that of a Whisper model"),
         (SMALL + "@nope", WHISPER, r"no revision 'nope'"),
         ("Systran/nothing", WHISPER, r"/Systran/nothing does not exist, or is private; .*hf auth login"),
-        (SMALL + ":model.bin", WHISPER, "a whole folder"),
     ):
         hub.add(SMALL, files)
         with pytest.raises(ModelError, match=reason):
@@ -158,21 +132,17 @@ def test_what_stands_in_the_way_of_a_download_is_named_before_it(hub, store, mon
     assert "secret" not in str(failure.value)
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
+def test_a_named_recognizer_says_first_what_it_cannot_do(hub, store):
+    hub.add(SMALL, WHISPER)
+    for options, reason in (
         (
             {"compute_type": "float17"},
-            "compute_type='float17' is not known on the device 'cpu'; choose one of: auto, ",
+            "compute_type='float17' is not known on the device 'cpu'; choose one of",
         ),
         ({"languages": ["ja", "xx"]}, r"does not know the languages \['xx'\]; it knows de, en, ja, yue"),
-        ({"device": "gpu"}, "choose 'auto', 'cpu', 'cuda' or 'cuda:1'"),
-    ],
-)
-def test_a_named_recognizer_says_first_what_it_cannot_do(options, reason, hub, store):
-    hub.add(SMALL, WHISPER)
-    with pytest.raises((ConfigurationError, ModelError), match=reason):
-        fetch("small", store, **options)
+    ):
+        with pytest.raises((ConfigurationError, ModelError), match=reason):
+            fetch("small", store, **options)
 
 
 def test_a_damaged_download_is_fetched_once_more(hub, store):
@@ -201,7 +171,6 @@ FILES = {
     [
         ("o/n", ["qwen-Q4_K_M.gguf"]),
         ("o/n:q8_0", ["qwen-Q8_0.gguf"]),
-        ("o/n:qwen-Q8_0.gguf", ["qwen-Q8_0.gguf"]),
         ("o/n:F16", ["big/qwen-F16-00001-of-00002.gguf", "big/qwen-F16-00002-of-00002.gguf"]),
     ],
 )
@@ -214,12 +183,6 @@ def test_one_gguf_file_is_fetched_with_its_parts(name, fetched, hub, store):
 def test_a_repository_without_one_gguf_file_is_refused(hub, store):
     for name, files, reason in (
         ("o/n:Q5", FILES, r"no \.gguf files named 'Q5'; name one of them after a colon: big/qwen-F16"),
-        (
-            "o/n",
-            {"a.gguf": GGUF, "b.gguf": GGUF},
-            r"2 \.gguf files; name one .* after a colon: a\.gguf, b\.gguf",
-        ),
-        ("o/n", {"model.safetensors": b"x"}, r"no \.gguf file \(it has PyTorch or safetensors"),
         ("o/n", {"a.gguf": b"<html>"}, r"a\.gguf is not a GGUF file"),
     ):
         hub.add("o/n", files)
@@ -252,23 +215,12 @@ def test_a_fetched_official_model_is_preferred(hub, store):
     assert create("whisper", store=store).model == "whisper-base"
 
 
-def test_a_model_is_fetched_ahead_by_its_name(hub, store):
-    for name, problem in (
-        ("o/n", "needs the engine that will use it: --for whisper or llama"),
-        ("smal", "no model 'smal' to add"),
-    ):
-        with pytest.raises(ConfigurationError, match=problem):
-            add_model(name, store=store)
-
-
 @pytest.mark.parametrize(
     ("lines", "problem", "is_unfetched"),
     [
         (["whisper", "model = 'small'"], "", True),
         (["whisper", "model = 'small'", "allow_download = false"], "allow_download = false forbids", False),
-        (["whisper", "model = '/nowhere'"], "there is no model '/nowhere'", False),
         (["whisper", "model = 'FOLDER'"], "is not a CTranslate2 Whisper model: it lacks", False),
-        (["kokoro", "precision = 'fp8'"], "no precision 'fp8'; choose one of: fp32, fp16", False),
         (["gemma", "device = 'cuda:9'"], "there is no device 'cuda:9'", False),
     ],
 )
@@ -315,9 +267,7 @@ def test_a_repository_that_is_no_kokoro_is_refused(hub, store):
             KOKORO,
             r"lacks a model of precision fp32 \(model\.onnx\); it has onnx/model_fp16",
         ),
-        ({"model": "o/n:x.onnx"}, KOKORO, r"lacks a model .*another precision: fp32, fp16, int8"),
         ({"model": "o/n"}, {"model.onnx": b"o"}, r"lacks voices \(voices/\*\.bin\)"),
-        ({"precision": "int4"}, KOKORO, "no precision 'int4'; choose one of: fp32, fp16, int8"),
     ):
         for name in ("o/n", "onnx-community/Kokoro-82M-v1.0-ONNX"):
             hub.add(name, files)
@@ -350,15 +300,10 @@ def pack_gguf():
 
 @pytest.mark.parametrize(
     ("engine", "name", "data"),
-    [
-        ("whisper", "model.bin", pack_ctranslate2()),
-        ("llama", "a.gguf", pack_gguf()),
-        ("whisper", "tokenizer.json", TOKENIZER.encode()),
-    ],
+    [("whisper", "model.bin", pack_ctranslate2()), ("llama", "a.gguf", pack_gguf())],
 )
 def test_a_file_that_ends_early_is_refused_before_it_is_loaded(engine, name, data, tmp_path):
-    files = WHISPER | {"model.bin": pack_ctranslate2()}
-    for other, content in (files if engine == "whisper" else {}).items():
+    for other, content in (WHISPER if engine == "whisper" else {}).items():
         (tmp_path / other).write_bytes(content)
     for length in (len(data), *range(0, len(data), 17), len(data) - 1):
         (tmp_path / name).write_bytes(data[:length])

@@ -120,14 +120,10 @@ TRANSDUCER = ("encoder.onnx", "decoder.onnx", "joiner.onnx", "tokens.txt")
     [
         (("readme.md",), {}, (), "has no .onnx file; it has readme.md"),
         (TRANSDUCER[1:], {}, (), "a transducer model, but lacks …encoder….onnx; it has decoder.onnx"),
-        (TRANSDUCER[:3], {}, (), "lacks tokens.txt"),
         (("tiny-encoder.onnx", "tiny-tokens.txt"), {}, (), "a Whisper model, but lacks …decoder….onnx"),
         (TRANSDUCER, {"model_type": "zipformer2"}, ("x", "cached_key_0"), "is a streaming model"),
         (TRANSDUCER, {"model_type": "EncDecRNNTBPEModel"}, (), "lacks the metadata vocab_size, subsampling_factor"),
         (("model.onnx", "tokens.txt"), {"model_type": "vits"}, (), "its model_type is 'vits'"),
-        (("encoder.onnx", "decoder.onnx", "tokens.txt"), {"model_type": "canary"}, (), "its model_type is 'canary'"),
-        (("decoder_model_merged.onnx", "tokens.txt"), {}, (), "a Moonshine model, but lacks …encoder_model….onnx"),
-        (("model.onnx", "tokens.txt"), {}, (), "states no model_type"),
         (("model.onnx",), {"model_type": "zipformer2_ctc"}, (), "lacks tokens.txt, the symbols"),
     ],
 )  # fmt: skip
@@ -141,8 +137,6 @@ def test_a_folder_of_no_recognizer_says_what_is_wrong(names, metadata, inputs, r
     ("content", "reason"),
     [
         (b"version https://git-lfs.github.com/spec/v1\n", "is a pointer of Git LFS"),
-        (b"<html>404</html>", "is no complete ONNX file"),
-        (b"", "is no complete ONNX file"),
         (None, "is no complete ONNX file"),
     ],
 )
@@ -230,9 +224,7 @@ def test_a_voice_that_reads_letters_is_an_engine_of_a_file_and_speaks(tmp_path, 
     ("changed", "reason"),
     [
         ({"sample_rate": "-"}, "lacks the metadata sample_rate"),
-        ({"sample_rate": "fast"}, "sample_rate='fast', which is no number"),
         ({"model_type": "kokoro"}, "a Kokoro voice, but lacks voices.bin"),
-        ({"model_type": "matcha-tts"}, "a Matcha voice, but lacks a vocoder"),
         ({"model_type": "whisper"}, "is no voice that is known here: its model_type is 'whisper'"),
         ({"n_speakers": "99999999"}, "at most 10,000"),
     ],
