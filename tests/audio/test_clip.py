@@ -5,17 +5,15 @@ from __future__ import annotations
 import io
 import math
 import pickle
-from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from speechlab import audio
-from speechlab.audio import AudioClip, build_sound_preview, compute_peaks, concatenate, decode, draw_waveform
+from speechlab.audio import AudioClip, build_sound_preview, compute_peaks, concatenate, decode
 from support.texts import check_refusals
 
 RATE = 24_000
@@ -117,14 +115,6 @@ def test_peaks_bound_every_sample(frames, n):
     if frames:
         assert outline.min() == np.float32(samples.min())
         assert outline.max() == np.float32(samples.max())
-
-
-def test_draw_waveform_is_transparent_and_of_its_size():
-    picture = Image.open(BytesIO(draw_waveform(tone(), width=100, height=20)))
-    assert picture.size == (200, 40)
-    alpha = np.asarray(picture.convert("RGBA"))[:, :, 3]
-    assert alpha[0].max() == 0
-    assert alpha[20].min() == 255
 
 
 @pytest.mark.slow

@@ -20,7 +20,6 @@ from speechlab.audio import (
     compute_peaks,
     cut_at_silences,
     decode,
-    detect_format,
     measure_length_s,
     rms_dbfs,
 )
@@ -176,12 +175,6 @@ def test_what_is_not_whole_is_an_error_for_every_reader(name, tmp_path):
     for reader in readers:
         with pytest.raises(AudioDecodeError, match=message):
             reader(path)
-
-
-def test_a_tag_before_another_format_gives_the_true_reason():
-    with pytest.raises(AudioError, match="behind its tag, unsupported audio: this is AAC in ADTS"):
-        decode(ID3 + b"\xff\xf1\x50\x80" + bytes(100))
-    assert detect_format(ID3) == "mp3"  # nothing else is known
 
 
 def test_very_short_mp3_has_its_exact_length():

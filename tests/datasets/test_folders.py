@@ -99,13 +99,6 @@ def test_batches_studies_and_widgets_take_folders_and_lists(folder, tmp_path):
     assert report.record["asked"]["rows"] == 2
 
 
-def test_samples_in_a_manifest_are_recordings(tmp_path):
-    path = tmp_path / "list.jsonl"
-    path.write_text('{"sound": {"array": [0.0, 0.5], "sampling_rate": 8000}, "text": "hi"}\n')
-    table = sl.datasets.read(path, columns={"audio": "sound"})
-    assert sl.metrics.speech_measures(table)["duration_s"].tolist() == [2 / 8_000]
-
-
 def fixes(*rows):
     return pd.DataFrame(rows, columns=["row", "old", "new"]).assign(by="Ada", when="2026-11-24", why="heard")
 

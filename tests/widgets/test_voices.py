@@ -1,6 +1,5 @@
 """The explorer of voices as Python sees it, over a service whose voices are tones or fail."""
 
-import re
 import threading
 import time
 
@@ -12,7 +11,6 @@ import speechlab as sl
 from speechlab import metrics
 from speechlab.errors import InvalidRequestError
 from speechlab.widgets import VoiceExplorer
-from support.staged_voices import HOSTILE
 
 
 @pytest.fixture
@@ -87,24 +85,6 @@ def test_what_was_said_is_kept_and_not_asked_for_again(explorer, voices_lab):
     assert [text[:5] for text in rows["text"]] == ["すみません", "Excus"]
 
 
-def test_the_button_says_what_chosen_voices_cost(explorer):
-    speak = button(explorer, "Speak")
-    assert speak.disabled
-    assert explorer.voice is None
-    explorer.voice = "quiet"
-    explorer.text = "12 and 34."
-    assert explorer.voice == explorer.catalogue[0]
-    assert (speak.description, speak.disabled) == ("Speak: 1 voice, 10 characters", False)
-    for row in (1, 2):
-        noted = {"type": "noted", "row": row, "name": "mark", "value": True, "revision": 0}
-        explorer._answer_message(explorer, noted, [])
-    assert speak.description == "Speak: 2 voices, 20 characters"
-    assert explorer.voices == [explorer.catalogue[1], explorer.catalogue[2]]
-    speak.click()
-    assert explorer._idle.wait(20)
-    assert explorer.frame["audio"].notna().tolist() == [False, True, True, False, False, False, False]
-
-
 def test_a_voice_is_stopped(explorer):
     stop = button(explorer, "Stop")
 
@@ -139,17 +119,6 @@ def test_a_service_that_is_gone_is_asked_once(voices_lab):
     assert "4 failed" in explorer._controls[-1].value
     assert explorer._controls[2].disabled
     assert explorer._rows.sounds.find_missing_reason(0).makeable  # play asks again
-
-
-def test_the_saved_notebook_holds_what_was_heard(explorer):
-    explorer.speak(HOSTILE, voices=["both"])
-    html = str(explorer.static_html())
-    assert html.count("<audio") == 1
-    assert html.index("<audio") < html.index("A quiet voice")  # what has spoken stands first
-    assert not re.search(r"<(img src=x|script)", html)  # waveforms are images of their own
-    bundle = explorer._repr_mimebundle_()
-    assert "application/vnd.jupyter.widget-view+json" not in bundle
-    assert "tex2jax_ignore" in bundle["text/html"]
 
 
 def test_what_does_not_fit_is_refused(voices_lab):
