@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab.errors import InvalidRequestError
 from speechlab.widgets import AudioTable, ErrorBrowser
 from support.samples import tone
 
@@ -88,21 +87,6 @@ def test_marks_are_saved_where_the_browser_keeps_none(shown, tmp_path):
     mark_some(page)
     page.get_by_text("This browser keeps nothing. Save your marks before you leave this page.").wait_for()
     assert sl.show(rows(), marks=marked_file(page, tmp_path)).marked == ["k1"]
-
-
-def test_a_file_of_another_table_is_refused_in_words(tmp_path):
-    for text, words in [
-        ("key,text,mark,rating,note\nzz,,1,,\nk1,,1,,\n", r"1 of its 2 rows are not in this table \('zz'\)"),
-        ("key,text,mark,rating,note\nk1,sentence 2,1,,\n", "another text here .*'sentence 2' in the file"),
-        ("key,text,mark,rating,note\nk1,,1,9,\n", "rating 9 must be a whole number from 1 to 5"),
-        ("a,b\n1,2\n", "not a file of marks"),
-        ("", "not a file of marks"),
-        ("speechlab-marks-1 !!!!", "not a file of marks"),
-    ]:
-        file = tmp_path / "marks.csv"
-        file.write_text(text, encoding="utf-8")
-        with pytest.raises(InvalidRequestError, match=words):
-            sl.show(rows(), marks=file)
 
 
 def test_the_html_has_the_marks_the_order_and_the_filters(show_table):

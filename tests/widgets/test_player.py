@@ -1,6 +1,5 @@
 """The player as Python sees it: what it takes, what it refuses, what it says of itself."""
 
-import re
 from io import BytesIO
 from types import SimpleNamespace
 
@@ -8,10 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
-from traitlets import TraitError
 
 from speechlab.audio import AudioClip, decode, detect_format
-from speechlab.errors import AudioError, InvalidRequestError
 from speechlab.widgets import Player
 
 ROWS = [(0.0, 0.5, "a"), (0.5, 1.02, "b")]
@@ -82,9 +79,6 @@ def test_several_clips_have_names_and_one_level(clip):
     assert [round(one["gain"], 3) for one in player.clips] == [0.25, 1.0, 1.0]
     assert player.duration == 2.0
     assert "silent" in player.clips[2]["facts"]
-    player.active_clip = 2
-    with pytest.raises(TraitError, match="give 0 to 2"):
-        player.active_clip = 3
 
 
 def test_tiers_have_names_languages_and_tables(clip):
@@ -111,15 +105,8 @@ def test_what_python_sets_stays_within_the_recording(clip):
     ]:
         setattr(player, name, given)
         assert getattr(player, name) == taken
-    player.speed = 2
-    with pytest.raises(TraitError, match=r"give 0\.25 to 4"):
-        player.speed = 9
     player.seek(9)
     assert player.current_time == 1.0
-    with pytest.raises(InvalidRequestError, match="is before start"):
-        player.play(2.0, 1.0)
-    with pytest.raises(InvalidRequestError, match="must be a time in seconds"):
-        player.seek("1")
 
 
 def test_recordings_and_segments_come_in_every_form(clip, tmp_path):
@@ -135,19 +122,6 @@ def test_recordings_and_segments_come_in_every_form(clip, tmp_path):
     assert (len(player.segments), player.layers[0]["lang"], player.title) == (2, "ja", "tone")
     path = clip.save(tmp_path / "tone.wav")
     assert (Player(path).title, Player(path.read_bytes()).duration) == ("tone.wav", 1.0)
-
-
-def test_what_cannot_be_played_is_refused_with_a_remedy(clip):
-    for arguments, said in [
-        ({"audio": 5}, "a int is not a recording; give a path, bytes, a file opened in binary mode, an AudioClip"),
-        ({"format": "aiff"}, "'flac', 'wav', 'ogg' or 'mp3'"),
-        ({"audio": AudioClip(np.zeros(0), 24_000)}, "is empty"),
-        ({"segments": [(1.0, 0.5, "x")]}, "0 <= start <= end"),
-        ({"segments": [{"text": "x"}]}, "needs start and end"),
-        ({"segments": "text"}, "give a DataFrame"),
-    ]:  # fmt: skip
-        with pytest.raises(AudioError, match=re.escape(said)):
-            Player(**{"audio": clip, **arguments})
 
 
 def test_words_in_time_are_a_tier_of_their_own(clip):

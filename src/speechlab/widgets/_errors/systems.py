@@ -272,7 +272,7 @@ def _reorder_second_rows(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFr
     """The second table in the order of the first; refused if it has other rows, or was scored in another way."""
     for table, argument in ((first, "scored"), (second, "other")):
         if not table.index.is_unique:
-            label = table.index[table.index.duplicated()][0]
+            label = table.index[table.index.duplicated()].tolist()[0]
             message = f"two rows of {argument} have the index label {label!r}; index labels must be unique"
             raise InvalidRequestError(message, parameter=argument)
     for complete, partial, argument in ((first, second, "other"), (second, first, "scored")):
