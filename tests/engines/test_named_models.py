@@ -55,14 +55,6 @@ def test_a_name_means_a_repository(hub, store):
     assert added.items == tuple(name for name in FILES if "F16-0" in name)
 
 
-def test_create_refuses_what_is_no_path_and_no_name():
-    for name in ("/nowhere/model", "a/b/c", "o/n:"):
-        with pytest.raises(ModelError, match=r"no such folder or file .* a usual size \(tiny, .*owner/name"):
-            create("whisper", model=name)
-    with pytest.raises(ModelError, match=r"did you mean 'large-v3-turbo'\?"):
-        create("whisper", model="large_v3_turbo@main")
-
-
 def test_only_the_needed_files_are_fetched_once(hub, store):
     hub.add(SMALL, WHISPER)
     steps = []

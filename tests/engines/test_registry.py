@@ -17,7 +17,6 @@ from speechlab.engines import (
     catalogue,
     check,
     create,
-    list_addable_models,
     status,
 )
 from speechlab.errors import ConfigurationError, MissingDependencyError, ModelError
@@ -48,32 +47,6 @@ def test_every_entry_is_complete():
         assert f"| `{name}` |" in DOC.read_text(encoding="utf-8")
 
 
-def test_create_refuses_wrong_values_of_options():
-    for options, reason in (
-        ({"languages": "de"}, r"'languages' of 'whisper' is 'de'; it must be a list of texts"),
-        ({"beam_size": "5"}, "'beam_size' of 'whisper' is '5'; it must be a whole number"),
-        ({"threads": -1}, "it must be at least 0"),
-        ({"simplified": "no"}, "it must be true or false"),
-    ):
-        with pytest.raises(ConfigurationError, match=reason):
-            create("whisper", **options)
-
-
-def test_create_refuses_unknown_engines_and_options():
-    for call, problem in (
-        (lambda: create("nobody"), "no engine 'nobody'; choose one of: kokoro, q, hibari"),
-        (
-            lambda: create("hibari", color="red"),
-            r"'hibari' cannot be made with \['color'\]: its options are ",
-        ),
-        (lambda: create("llama"), "needs the option 'model'"),
-        (lambda: add_model("x"), "no model 'x' to add; choose one of: kokoro-82m-int8"),
-    ):
-        with pytest.raises(ConfigurationError, match=problem):
-            call()
-    assert "kokoro-voices" in list_addable_models()
-
-
 def test_users_name_their_models_in_a_file(tmp_path, monkeypatch):
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
     path = tmp_path / "engines.toml"
@@ -85,21 +58,9 @@ def test_users_name_their_models_in_a_file(tmp_path, monkeypatch):
     assert (entry.kind, entry.models, entry.weights_license) == ("translator", (), "not stated")
     assert create("mine").model == "local/model"
     assert status("mine").entry.name == "mine"
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ('[engines.whisper]\nengine = "whisper"', "needs a new name"),
-        ('[engines.mine]\nengine = "nothing"', "got 'nothing'"),
-        ("[engines", "cannot be read as TOML"),
-    ],
-)
-def test_a_wrong_file_says_what_is_wrong(text, reason, tmp_path):
-    path = tmp_path / "engines.toml"
-    path.write_text(text)
-    with pytest.raises(ConfigurationError, match=reason):
-        catalogue(path)
+    path.write_text("[engines")
+    with pytest.raises(ConfigurationError, match="cannot be read as TOML"):
+        catalogue()
 
 
 @pytest.fixture

@@ -14,21 +14,16 @@ from speechlab.errors import EngineError, InvalidRequestError, ModelError
 pytestmark = pytest.mark.engines
 
 JA = "今日は電車で会社に行きます。"
-EN = "The train to the city leaves at noon."
-SHORT_JA = "おはよう。行きます。"
-CLAUSES_JA = "電話で話してから、家に帰って本を読みました。"  # a sentence begins at its first clause
+SHORT_JA = "はい。行きます。"
 
 VOICES = {
     "ja": [
         ("expressive", "q_tebukuro", "電車が来ました。"),
-        ("kokoro", "jf_alpha", "電話で話しました。"),
-        ("kokoro", "jf_gongitsune", "友達と話しました。"),
-        ("kokoro", "jm_kumo", "新しい車を買いました。"),
+        ("kokoro", "jf_alpha", "友達と話しました。"),
         ("openjtalk", "mei", JA),
     ],
     "en": [
-        ("kokoro", "jm_kumo", EN),
-        ("expressive", "q_kumo", "My sister bought a bicycle."),
+        ("kokoro", "jm_kumo", "My sister bought a bicycle."),
         ("hibari", "heart", "The key is under the old mat."),
     ],
 }
@@ -55,7 +50,7 @@ def test_the_recognizer_understands_the_voices(language, request, whisper, say, 
 @pytest.mark.parametrize(
     ("name", "voice", "text"),
     [
-        ("kokoro", "jf_alpha", CLAUSES_JA),
+        ("kokoro", "jf_alpha", SHORT_JA),
         ("hibari", "heart", "Good morning. The train is late."),
         ("openjtalk", "mei", SHORT_JA),
     ],

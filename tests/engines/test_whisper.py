@@ -21,8 +21,6 @@ FIRST = "The first train to the city leaves early in the morning."
 SECOND = "Please bring your own lunch because the shop is closed."
 BOUNDS = {
     "librispeech-1995-1837-0001.wav": 0.05,
-    "test_en_1.wav": 0.1,
-    "test_ja_1.wav": 0.5,
     "test_ja_2.wav": 0.2,
     "aishell-BAC009S0724W0121.wav": 0.35,
 }
@@ -60,41 +58,6 @@ def test_recordings_of_people_are_recognized(name, human_speech, whisper, error_
     assert error_rate(row["text"], heard.text) <= BOUNDS[name], heard.text
 
 
-def test_recognize_yields_before_each_window_and_repeats_itself(two, whisper):
-    """What runs between two moments cannot be interrupted: for half an hour the first steps take seconds."""
-    assert isinstance(whisper, Recognizer)
-    assert whisper.languages[:3] == ("ja", "en", "zh")
-    assert {"de", "fr", "ko"} < set(whisper.languages)
-    moments, options = [], RecognitionOptions(vad="segments")
-    with call_at_checkpoints(lambda: moments.append("")):
-        heard = whisper.recognize(two[0], options)
-    assert len(moments) >= 3
-    assert whisper.recognize(two[0], options) == heard
-
-
-def test_recognize_yields_before_each_step_of_a_loop(hibari, say, whisper, monkeypatch):
-    """A loop runs to the most tokens that its sound can have, and is decoded again: neither may be one long step."""
-    library = pytest.importorskip("ctranslate2").models.Whisper
-    steps, retried = [], []
-    generate, encode = library.generate, library.encode
-
-    def generated(model, encoded, prompts, **options):
-        result = generate(model, encoded, prompts, **options)
-        steps.append(len(result[0].sequences_ids[0]))
-        retried.append(options["no_repeat_ngram_size"] > 0)
-        return result
-
-    monkeypatch.setattr(library, "generate", generated)
-    monkeypatch.setattr(library, "encode", lambda *given, **how: steps.append(0) or encode(*given, **how))
-    sound = np.concatenate([say(hibari, "The train is late again.", "heart")[:3200]] * 18)
-    with call_at_checkpoints(lambda: steps.append("turn")):
-        heard = whisper.recognize(sound, RecognitionOptions(language="ja"))
-    assert heard.language == "ja"  # which was named, and is kept to for English
-    assert any(retried), steps
-    assert all("turn" in pair for pair in itertools.pairwise(steps)), steps
-    assert max(step for step in steps if step != "turn") <= 20 + 20 * len(sound) / 16_000 + 1
-
-
 @pytest.mark.parametrize("vad", ["off", "on", "segments"])
 def test_where_nobody_speaks_there_is_no_text(vad, whisper):
     noise = (np.random.default_rng(1).standard_normal(160_000) * 0.05).astype(np.float32)
@@ -105,13 +68,10 @@ def test_where_nobody_speaks_there_is_no_text(vad, whisper):
     assert whisper.recognize(silence(1), RecognitionOptions(language="zh", vad=vad)).language == "zh"
 
 
-def test_silence_around_and_between_speech_adds_nothing_and_soft_speech_is_heard(two, whisper, error_rate):
+def test_silence_around_and_between_speech_adds_nothing(two, whisper, error_rate):
     sound = np.concatenate([silence(4), two[0], silence(12), two[1], silence(4)])
-    for vad, scale, said in (("off", 1, FIRST + SECOND), ("on", 0.01, FIRST)):
-        heard = whisper.recognize(
-            sound[: None if vad == "off" else 112_000] * np.float32(scale), RecognitionOptions(vad=vad)
-        )
-        assert error_rate(said, heard.text) < 0.1, heard.text
+    heard = whisper.recognize(sound, RecognitionOptions(vad="off"))
+    assert error_rate(FIRST + SECOND, heard.text) < 0.1, heard.text
 
 
 def test_080_081_a_gap_splits_if_it_is_long_enough(two, whisper, error_rate):
@@ -131,7 +91,10 @@ def test_080_081_a_gap_splits_if_it_is_long_enough(two, whisper, error_rate):
     assert heard.text == f"{joined.text} {last.text}"
 
 
-def test_079_segments_stay_orderly_at_the_bounds(two, whisper):
+def test_079_segments_stay_orderly_at_the_bounds(two, whisper, error_rate):
+    assert isinstance(whisper, Recognizer)
+    assert whisper.languages[:3] == ("ja", "en", "zh")
+    assert {"de", "fr", "ko"} < set(whisper.languages)
     sound = np.concatenate([two[0], silence(0.6), two[1]])
     duration = len(sound) / 16_000
     none = dict.fromkeys(("segment_padding", "initial_segment_padding_ms", "speech_pad_ms"), 0)
@@ -149,6 +112,8 @@ def test_079_segments_stay_orderly_at_the_bounds(two, whisper):
             assert edges == sorted(edges), rules
             assert 0 <= edges[0] < edges[-1] <= duration, rules
             assert all(segment.text and segment.start < segment.end for segment in heard.segments), rules
+    soft = whisper.recognize(np.float32(0.01) * sound, RecognitionOptions(language="en", vad="on"))
+    assert error_rate(FIRST + SECOND, soft.text) < 0.1, soft.text
 
 
 LONG = [
@@ -181,12 +146,39 @@ def test_speech_that_repeats_itself_is_no_loop(hibari, say, whisper, error_rate)
     assert error_rate(text, heard.text) < 0.1, heard.text
 
 
-def test_laughter_is_no_loop(openjtalk, say, walk, whisper):
+@pytest.fixture
+def steps(monkeypatch):
+    """What a recognition does: 0 for a window that is encoded, numbers of tokens, and "turn" where others may run.
+
+    What runs between two turns cannot be interrupted; for half an hour the first steps take seconds.
+    """
+    library = pytest.importorskip("ctranslate2").models.Whisper
+    steps = []
+    generate, encode = library.generate, library.encode
+
+    def generated(model, encoded, prompts, **options):
+        result = generate(model, encoded, prompts, **options)
+        steps.extend([len(result[0].sequences_ids[0]), *["retried"] * (options["no_repeat_ngram_size"] > 0)])
+        return result
+
+    monkeypatch.setattr(library, "generate", generated)
+    monkeypatch.setattr(library, "encode", lambda *given, **how: steps.append(0) or encode(*given, **how))
+    with call_at_checkpoints(lambda: steps.append("turn")):
+        yield steps
+
+
+def test_laughter_is_no_loop_and_lets_others_run(openjtalk, say, walk, whisper, steps):
+    """A loop runs to the most tokens that its sound can have, and is decoded again: neither may be one long step."""
     laughter = say(openjtalk, "はははは。", "mei")
     sound = np.concatenate([*[laughter] * 3, silence(0.3), walk])
+    steps.clear()
     heard = whisper.recognize(sound, RecognitionOptions(language="ja"))
     assert "公園まで歩きます" in heard.text, heard.text
     assert not re.search(r"(.{2,}?)\1\1", heard.text), heard.text
+    assert "retried" in steps
+    work = [step for step in steps if step != "retried"]
+    assert all("turn" in pair for pair in itertools.pairwise(work)), steps
+    assert max(step for step in work if step != "turn") <= 20 + 20 * len(sound) / 16_000 + 1
 
 
 def test_hotwords_bring_rare_names_with_other_options(hibari, say, whisper):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -80,6 +81,19 @@ def write_tone_recognizer(folder: Path, **changed: str) -> Path:
         model(graph, {k: v for k, v in (metadata | changed).items() if v != "-"})
     )
     (folder / "tokens.txt").write_text("▁low 0\n▁high 1\n<blk> 2\n", encoding="utf-8")
+    return folder
+
+
+def write_stub(
+    folder: Path, *names: str, metadata: dict[str, str] | None = None, inputs: Sequence[str] = ()
+) -> Path:
+    """Write files of these names alone: graphs with these inputs and metadata, and symbols."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    graph = b"".join(value(11, name, FLOAT, "B") for name in inputs) + value(12, "y", FLOAT, "B")
+    for name in names:
+        content = model(graph, metadata or {}) if name.endswith(".onnx") else b"a 0\n"
+        (folder / name).write_bytes(content)
     return folder
 
 
