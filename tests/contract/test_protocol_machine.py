@@ -247,6 +247,14 @@ class Sessions(RuleBasedStateMachine):
         actions = getattr(self.session, how)()
         self.out(actions)
         assert self.reader.closed == (how != "on_disconnect")
+        for late in (
+            ["voice_found", VOICE],
+            ["admitted"],
+            ["backend_started"],
+            ["audio", b"x"],
+            ["key_invalid"],
+        ):
+            assert getattr(self.session, f"on_{late[0]}")(*late[1:]) == []
         self.reader.closed = True
         self.asked, self.given, self.running = None, None, False
         if started:

@@ -51,6 +51,8 @@ def test_json_files_and_listed_variables(tmp_path):
     assert set(config.api_keys) == {"sl:first-key-1", "sl:second-key", "sl:third-key-3"}
     assert config.allowed_hosts == ("a.example", "b.example")
     assert config.engines == {"kokoro": {"enabled": False}}
+    with pytest.raises(ConfigurationError, match=r'must be a JSON object, such as \{"tts": 60\}'):
+        load_config(None, None, {"SPEECHLAB_SERVICE_SERVICE_CONCURRENT": "2"})
 
 
 def test_unknown_settings_are_warned_of(tmp_path):

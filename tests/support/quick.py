@@ -69,9 +69,6 @@ MUTE = ServedEngine(
 )
 """A voice that does not stream and lacks formats, which no voice of ours does."""
 
-SLOW = ServedEngine("slow", "synthesizer", lambda: Tones(0.25), Provider("slow", heavy=False))
-"""A voice that takes its time."""
-
 
 ONE_RATE = ServedEngine(
     "one-rate", "synthesizer", Tones, Provider("one-rate", sample_rates=(24_000,), heavy=False)

@@ -135,18 +135,6 @@ async def test_cancelled_while_waiting_for_a_turn():
 
 
 @in_loop
-async def test_pieces_made_ahead_are_bounded(monkeypatch):
-    monkeypatch.setattr("speechlab.service._engines.lanes._MAX_AHEAD", 3)
-    lane, seen = make(), []
-    async with pieces_of(lane, lambda: numbers(50, seen, "a"), whole=True) as pieces:
-        assert await anext(pieces) == 0
-        await until(lambda: "a3" in seen)
-        await asyncio.sleep(0.2)
-        assert seen == ["a0", "a1", "a2", "a3"]
-        assert [piece async for piece in pieces] == list(range(1, 50))
-
-
-@in_loop
 async def test_an_engine_in_use_is_not_let_go():
     closed = []
 

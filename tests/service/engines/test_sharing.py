@@ -100,34 +100,6 @@ def test_quiet_time_is_neither_saved_up_nor_paid_for():
     assert turns[:16].count("b") in {7, 8, 9}
 
 
-def test_short_requests_of_a_key_go_before_long_ones():
-    order = []
-
-    async def main() -> None:
-        clock = Clock()
-        turns = FairTurns(clock=clock)
-
-        async def request(name: str, count: int) -> None:
-            claim = EngineUse("a")
-            for _ in range(count):
-                await turns.wait_for_turn(claim)
-                await asyncio.sleep(0)
-                clock.now += 1.0
-                order.append(name)
-                turns.end_turn(claim)
-
-        async def many_short() -> None:
-            for number in range(60):
-                await request(f"short {number}", 1)
-
-        await asyncio.gather(request("long", 20), many_short(), many_short())
-
-    asyncio.run(main())
-    assert order[-1] != "long"
-    assert order[:20].count("long") >= 3
-    assert order.index("short 1") < 10
-
-
 def test_places_are_of_each_key_and_the_shortest_waits_least():
     async def main() -> list[str]:
         places, clock, order = Places(1, clock=Clock()), Clock(), []

@@ -80,16 +80,6 @@ def test_pages_of_other_origins_are_let_in_by_name_only(stage):
                 assert (each.headers.get("access-control-allow-origin") == origin) == allowed
 
 
-def test_each_realtime_text_is_a_line_of_the_log(staged, caplog):
-    caplog.set_level("INFO", logger="speechlab")
-    with staged.talk() as client:
-        used = [client.speak(text)[-1] for text in ("One.", "Two.")]
-    lines = [record.fields for record in caplog.records if record.getMessage() == "realtime text"]
-    assert [line["text_id"] for line in lines] == [usage["request_id"] for usage in used]
-    assert {line["status"] for line in lines} == {"completed"}
-    assert "One." not in str(lines)
-
-
 SAYS = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 

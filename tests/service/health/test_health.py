@@ -19,13 +19,6 @@ from support.clock import eventually
 from support.staged import CANARY, NO_ENGINES, staged_config, used
 
 
-@pytest.mark.slow
-def test_ready_when_an_engine_answers(live):
-    # Weights are joined and hashed the first time.
-    assert eventually(lambda: live.request("GET", "/readyz").status == 200, 120)
-    assert live.request("GET", "/readyz").json()["engine"] in {"hibari", "openjtalk"}
-
-
 def test_readiness_asks_once_in_a_while_and_only_light_engines(stage):
     with stage(operator_keys=(KEY,)) as service:
         for _ in range(5):
@@ -121,6 +114,12 @@ def test_preload_makes_models_warm_before_it_is_ready(error_body):
             assert ("translated" in engine.done) == (status == 200)
             found = read_metrics(http)
             assert found["speechlab_engine_created weighty"] == 1
+
+
+@pytest.mark.slow
+def test_what_is_preloaded_has_its_decoder_too(stage):
+    with stage(preload=True) as service:
+        assert eventually(lambda: read_metrics(service.http)["speechlab_decoders"] == 1)
 
 
 def test_readiness_loads_no_large_engine_and_needs_one(error_body):

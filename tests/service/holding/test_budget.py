@@ -148,10 +148,10 @@ def test_uploads_under_way_cost_disk_and_not_memory(tmp_path):
     with run_service(config, process=True) as service, contextlib.ExitStack() as stack:
         http, process = Http(service.base_url), psutil.Process(service.pid)
         before = process.memory_info().rss
-        for _ in range(4):
+        for _ in range(2):
             stack.enter_context(uploading(http, 40 * MIB, 39 * MIB))
-        assert held_bytes(http) == 160 * MIB
-        assert process.memory_info().rss - before < 40 * MIB
+        assert held_bytes(http) == 80 * MIB
+        assert process.memory_info().rss - before < 20 * MIB
         stack.close()
         assert eventually(lambda: held_bytes(http) == 0)
 

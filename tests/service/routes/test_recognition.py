@@ -68,7 +68,7 @@ def test_s83_the_legacy_shape_means_vad(staged):
         {"type": "input_audio", "input_audio": {"data": audio, "format": "wav"}},
         {"type": "audio_url", "audio_url": {"url": f"data:audio/wav;base64,{audio}"}},
     ):
-        fields = {"model": "whatever", "messages": [{"role": "user", "content": [part]}]}
+        fields = {"model": "whatever", "messages": [{"role": "user", "content": [5, part]}]}
         assert staged.http.post_json(PATH, fields).json()["text"] == "heard"
         assert staged.ears.calls[-1][1].vad == "on"
 
