@@ -52,3 +52,8 @@ def test_any_fields_are_read_or_refused_with_words(fields):
     except InvalidRequestError as error:
         assert error.parameter
         assert len(str(error)) < 400
+
+
+def test_052_what_is_unset_is_left_out_and_zero_is_sent():
+    assert SpeechRequest.parse({**SPEECH, "sample_rate": None, "temperature": None}).body() == SPEECH
+    assert SpeechRequest.parse({**SPEECH, "temperature": 0.0}).body()["temperature"] == 0.0
