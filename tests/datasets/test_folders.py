@@ -74,16 +74,6 @@ def test_a_manifest_goes_first_unless_it_names_no_recordings(folder):
     assert sl.datasets.read(folder)["text"].tolist() == ["two hats"]
 
 
-def test_what_a_folder_cannot_have_is_refused(folder, tmp_path):
-    with pytest.raises(InvalidRequestError, match="columns= is for manifests"):
-        sl.datasets.read(folder, columns={"text": "sentence"})
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidRequestError, match="give the unpacked folder, recordings, or a manifest"):
-        sl.datasets.read(tmp_path / "empty")
-    with pytest.raises(InvalidRequestError, match="a list of the paths of recordings"):
-        sl.datasets.read([5])
-
-
 @pytest.mark.slow
 def test_batches_studies_and_widgets_take_folders_and_lists(folder, tmp_path):
     lab = sl.system("two", transcribe=lambda clip: "two cats", translate=lambda text, **_: text, version="1")
@@ -156,13 +146,6 @@ def test_corrections_of_one_row_follow_each_other():
     frame = pd.DataFrame({"id": ["a"], "text": ["one"]}, index=[7])
     table = datasets.apply_corrections(frame, fixes(("a", "one", "two"), ("a", "two", "three")))
     assert table["text"].to_dict() == {7: "three"}
-
-
-def test_a_file_that_holds_no_corrections_is_refused_in_words(tmp_path):
-    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    frame = pd.DataFrame({"id": ["a"], "text": ["one"]})
-    with pytest.raises(InvalidRequestError, match="row, old, new, by, when and why"):
-        datasets.apply_corrections(frame, tmp_path / "other.csv")
 
 
 def test_corrections_are_read_as_spreadsheets_write_them(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from speechlab.engines import ModelStore, add_model, create, send_progress_to, status
 from speechlab.errors import ConfigurationError, ModelError
 from support.model_hub import COMMIT, use_model_hub
+from support.texts import check_refusals
 
 TOKENS = [
     {"id": 50257 + number, "content": f"<|{token}|>"}
@@ -83,24 +85,6 @@ def test_a_remembered_name_stays_with_its_commit(hub, store):
     assert (add_model("small", store=store).folder / "model.bin").read_bytes() == WHISPER["model.bin"]
 
 
-def without(*names):
-    return {name: data for name, data in WHISPER.items() if name not in names}
-
-
-def test_an_unusable_model_is_refused_before_its_download(hub, store):
-    torch = without("model.bin") | {"model.safetensors": b"x"}
-    for name, files, reason in (
-        ("small", torch, r"lacks model\.bin \(it has PyTorch or safetensors"),
-        ("small", WHISPER | {"config.json": b'{"add_source_bos": false}'}, "not that of a Whisper model"),
-        (SMALL + "@nope", WHISPER, r"no revision 'nope'"),
-        ("Systran/nothing", WHISPER, r"/Systran/nothing does not exist, or is private; .*hf auth login"),
-    ):
-        hub.add(SMALL, files)
-        with pytest.raises(ModelError, match=reason):
-            fetch(name, store)
-        assert "model.bin" not in hub.fetched
-
-
 def test_what_stands_in_the_way_of_a_download_is_named_before_it(hub, store, monkeypatch):
     hub.add(SMALL, WHISPER, gated=True)
     with pytest.raises(ModelError, match=rf"accept them at {hub.url}/{SMALL}, then log in"):
@@ -122,19 +106,6 @@ def test_what_stands_in_the_way_of_a_download_is_named_before_it(hub, store, mon
     with pytest.raises(ModelError, match=r"http://127\.0\.0\.1:9 cannot be reached") as failure:
         fetch("small", store)
     assert "secret" not in str(failure.value)
-
-
-def test_a_named_recognizer_says_first_what_it_cannot_do(hub, store):
-    hub.add(SMALL, WHISPER)
-    for options, reason in (
-        (
-            {"compute_type": "float17"},
-            "compute_type='float17' is not known on the device 'cpu'; choose one of",
-        ),
-        ({"languages": ["ja", "xx"]}, r"does not know the languages \['xx'\]; it knows de, en, ja, yue"),
-    ):
-        with pytest.raises((ConfigurationError, ModelError), match=reason):
-            fetch("small", store, **options)
 
 
 def test_a_damaged_download_is_fetched_once_more(hub, store):
@@ -170,16 +141,6 @@ def test_one_gguf_file_is_fetched_with_its_parts(name, fetched, hub, store):
     hub.add("o/n", FILES)
     assert list(add_model(name, engine="llama", store=store).items) == fetched
     assert sorted(hub.fetched) == sorted(item.rpartition("/")[2] for item in fetched)
-
-
-def test_a_repository_without_one_gguf_file_is_refused(hub, store):
-    for name, files, reason in (
-        ("o/n:Q5", FILES, r"no \.gguf files named 'Q5'; name one of them after a colon: big/qwen-F16"),
-        ("o/n", {"a.gguf": b"<html>"}, r"a\.gguf is not a GGUF file"),
-    ):
-        hub.add("o/n", files)
-        with pytest.raises(ModelError, match=reason):
-            fetch(name, store, "llama")
 
 
 def test_a_named_recognizer_has_languages_and_commit(hub, store):
@@ -252,20 +213,27 @@ def test_a_named_kokoro_has_the_voices_that_can_be_read(hub, store):
         engine.load()
 
 
-def test_a_repository_that_is_no_kokoro_is_refused(hub, store):
-    for options, files, reason in (
-        (
-            {"precision": "fp32"},
-            KOKORO,
-            r"lacks a model of precision fp32 \(model\.onnx\); it has onnx/model_fp16",
-        ),
-        ({"model": "o/n"}, {"model.onnx": b"o"}, r"lacks voices \(voices/\*\.bin\)"),
-    ):
-        for name in ("o/n", "onnx-community/Kokoro-82M-v1.0-ONNX"):
-            hub.add(name, files)
+def test_refusals_of_repositories(hub, store, tmp_path):
+    """Before their files are downloaded."""
+
+    def find(engine, files, name="o/n", **options):
+        hub.add(name.partition(":")[0], files)
+        create(engine, model=name, store=store, **options).find_model()
+
+    def without(*names):
+        return {name: data for name, data in WHISPER.items() if name not in names}
+
+    names = {"find": find, "without": without, "whisper": WHISPER, "gguf": FILES, "kokoro": KOKORO}
+    check_refusals(Path(__file__).with_name("refusals.md"), "repositories", folder=tmp_path, **names)
+    assert not {"model.bin", "model.onnx"} & set(hub.fetched)
+    with pytest.raises(ConfigurationError, match="compute_type='float17' is not known on the device 'cpu'"):
+        find("whisper", WHISPER, compute_type="float17")
+    hub.add(SMALL, WHISPER)
+    with pytest.raises(ModelError, match=r"does not know the languages \['xx'\]; it knows de, en, ja, yue"):
+        fetch("small", store, languages=["ja", "xx"])
+    for name, reason in (("o/n@nope", "no revision 'nope'"), ("o/nothing", "does not exist, or is private")):
         with pytest.raises(ModelError, match=reason):
-            create("kokoro", store=store, **options).find_model()
-    assert hub.fetched == []
+            fetch(name, store)
 
 
 # Files of models that end early, as after an interrupted copy: refused before they are loaded
