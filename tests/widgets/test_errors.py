@@ -47,15 +47,6 @@ def test_worst_rows_stand_first_and_unscored_ones_last(small):
     assert (kinds(table)["voice"], kinds(table)["confusions"]) == ("category", "list")
 
 
-def test_each_row_has_its_classes_and_confusions(small):
-    found = ErrorBrowser(small).frame
-    assert found.loc["utt-1", "error_classes"] == ["substitution", "deletion", "recognition"]
-    assert found.loc["utt-1", "confusions"] == ["is → was", "a → ∅"]
-    assert found.loc["utt-2", "error_classes"] == ["substitution", "homophone"]
-    assert found.loc["utt-2", "confusions"] == ["精 → 制"]
-    assert (found.loc["utt-4", "error_classes"], found.loc["utt-4", "confusions"]) == (["not scored"], [])
-
-
 def test_confusions_are_those_that_metrics_counts(small):
     found = ErrorBrowser(small).frame["confusions"].explode().dropna().value_counts()
     counted = metrics.confusions(small)

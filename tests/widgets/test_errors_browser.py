@@ -59,7 +59,7 @@ def test_a_click_on_a_class_or_confusion_filters_rows(show_table):
     assert page.locator(".sl-row .sl-tag").first.inner_text() == "substitution"
 
 
-def test_filters_find_categories_and_drag_ranges(show_table):
+def test_filters_open_close_and_find_categories(show_table):
     page = show_table(made())
     top = page.locator(".sl-grid").bounding_box()["y"]
     panel = page.get_by_role("group", name="Filter")
@@ -92,16 +92,6 @@ def test_filters_find_categories_and_drag_ranges(show_table):
     only.uncheck()
     assert status(page) == "24 rows"
     assert page.evaluate("leaked") == []
-    # a range is dragged, from the middle past the end
-    box = page.get_by_role("group", name="Error rate, small").locator(".sl-histogram").bounding_box()
-    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
-    page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 20, steps=4)
-    page.mouse.move(box["x"] + box["width"] + 5, box["y"] + 20, steps=4)
-    page.mouse.up()
-    low = float(page.get_by_label("Least Error rate, small").input_value())
-    assert low > float(page.get_by_label("Least Error rate, large").input_value())
-    assert status(page) == "6 of 24 rows"
 
 
 def test_two_systems_are_compared_sorted_and_filtered(show_table):

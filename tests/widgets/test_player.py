@@ -81,19 +81,6 @@ def test_several_clips_have_names_and_one_level(clip):
     assert "silent" in player.clips[2]["facts"]
 
 
-def test_tiers_have_names_languages_and_tables(clip):
-    transcript = SimpleNamespace(segments=ROWS, language="ja")
-    player = Player(clip, {"reference": transcript, "VAD": [(0.1, 0.4)]}, lang="zh")
-    assert [layer["lang"] for layer in player.layers] == ["ja", "zh"]
-    assert player.tiers["VAD"].to_dict("records") == [{"start": 0.1, "end": 0.4, "text": ""}]
-    player.tier = 1
-    assert len(player.segments) == 1
-    player.segments = ROWS
-    assert (player.tier, len(player.segments)) == (0, 2)
-    html = str(Player(clip, {"<b>": ROWS}).static_html())
-    assert "&lt;b&gt;" in html
-
-
 def test_what_python_sets_stays_within_the_recording(clip):
     player = Player(clip)
     assert (player.view, player.selection) == ((0.0, 1.0), ())

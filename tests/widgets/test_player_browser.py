@@ -56,8 +56,6 @@ def test_player_has_names_roles_values_and_contrast(show_player, player):
     slider(page).focus()
     assert slider(page).evaluate("node => getComputedStyle(node).outlineWidth") == "3px"  # the focus is seen
     assert page.get_by_role("group", name="Player: a <b>clip</b>").count() == 1
-    assert slider(page).get_attribute("aria-valuemin") == "0"
-    assert slider(page).get_attribute("aria-valuemax") == "4.00"
     assert slider(page).get_attribute("aria-valuetext") == "0.0 seconds of 4.0 seconds"
     assert page.get_by_role("list", name="Segments").get_by_role("listitem").count() == 3
     assert page.get_by_text("聞き取れてますか").get_attribute("lang") == "ja"

@@ -94,21 +94,6 @@ def test_a_row_without_sound_says_why():
     assert table.static_html().count("<audio") == 2
 
 
-def test_rows_come_in_pieces_and_hold_no_sound(frame):
-    table = AudioTable(pd.concat([frame] * 100, ignore_index=True))
-    ((told, (data,)),) = answers_of(table, type="rows", start=0)
-    assert (told["start"], told["end"]) == (0, 200)
-    piece = orjson.loads(data)
-    assert set(piece) == {
-        *(f"c:{name}" for name in ("id", "language", "text", "hypothesis", "rate")),
-        *("n:mark", "n:rating", "n:note", "lang"),
-    }
-    assert piece["c:rate"][3] is None
-    assert piece["lang"][:2] == ["en", "ja"]
-    state = table.get_state()
-    assert len(json.dumps({name: str(state[name]) for name in table.keys if name[0] != "_"})) < 3_000
-
-
 def pieces_of(table, row, column="hypothesis"):
     ((_, (data,)),) = answers_of(
         table, type="differences", rows=[row], reference=table.reference, columns=[column]
@@ -265,6 +250,19 @@ def test_too_many_rows_for_a_page_are_refused(monkeypatch, tmp_path):
     with pytest.raises(InvalidRequestError, match=r"1,200 rows take about \d+ MB, and a page holds 2 MB"):
         AudioTable(frame).save(tmp_path / "page.html")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_of_too_many_marks_the_first_stay(tmp_path):
+    frame = pd.DataFrame({"audio": [None] * 60_000})
+    table = AudioTable(frame.assign(mark=True, note=["the first note", *[None] * 59_999]))
+    html = table.static_html()
+    (kept,) = re.findall(r"notes of ([\d,]+) rows", html)
+    (left,) = re.findall(r"; ([\d,]+) further rows", html)
+    assert int(kept.replace(",", "")) + int(left.replace(",", "")) == 60_000
+    (tmp_path / "marks.csv").write_text(re.findall(r"<pre[^>]*>([^<]+)<", html)[0], encoding="utf-8")
+    again = sl.show(frame, marks=tmp_path / "marks.csv")
+    assert again.marked == list(range(int(kept.replace(",", ""))))
 
 
 def test_save_writes_a_page_whose_policy_stops_the_rest(frame, tmp_path):
