@@ -181,6 +181,7 @@ def join_frames(
     """Join the pieces of a table to one with the types of a table that was never divided."""
     if len(frames) == 1 and not from_files:
         return frames[0]
+    frames = [_open_odd_categories(frame) for frame in frames]
     joined = _concatenate_frames(frames) if frames else pd.DataFrame()
     added = {
         pad_label(prefix + name, joined.columns): kind for name, kind in collect_result_columns(step).items()
@@ -197,6 +198,23 @@ def join_frames(
             columns = pd.api.types.union_categoricals([frame[name] for frame in frames], ignore_order=True)
             joined[name] = pd.Series(columns, index=joined.index)
     return joined
+
+
+def _open_odd_categories(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with cells in place of categories that pandas cannot compare: a tuple before other values."""
+
+    def is_odd(kind: Any) -> bool:
+        try:
+            hash(kind)
+        except TypeError:
+            return True
+        return False
+
+    odd = [at for at, kind in enumerate(frame.dtypes) if is_odd(kind)]
+    opened = frame.copy(deep=False) if odd else frame
+    for at in odd:
+        opened.isetitem(at, frame.iloc[:, at].astype(object).array)
+    return opened
 
 
 def _concatenate_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
