@@ -12,17 +12,11 @@ import pytest
 from speechlab import batch
 from speechlab.batch import Column
 from speechlab.client import AsyncClient
-from speechlab.errors import InvalidRequestError
 from support.arguments import list_accepted
 from support.cells import cells
 from support.texts import check_texts, list_calls
 
 REFUSALS = Path(__file__).with_name("refusals.md")
-PLANS = {
-    "synthesize": batch.plan_synthesis,
-    "transcribe": batch.plan_transcription,
-    "translate": batch.plan_translation,
-}
 WHOLE = {"synthesize": batch.synthesize, "transcribe": batch.transcribe, "translate": batch.translate}
 NEEDED = {"translate": {"source_lang": "en", "target_lang": "ja"}}
 FRAME = pd.DataFrame({"text": ["a"], "audio": [b"x"], "voice": ["v"]})
@@ -82,22 +76,6 @@ def parameters(function):
     }
 
 
-@pytest.fixture
-def refused(reverser, translator, store):
-    """Whether a call is refused, by type and with words, before anything is asked."""
-
-    def check(function, *arguments, **options):
-        with pytest.raises(InvalidRequestError) as caught:
-            function(*arguments, **options)
-        assert not translator.calls
-        text = str(caught.value)
-        assert len(text) > 15
-        return text
-
-    yield check
-    assert not batch.runs(store)["status"].eq("finished").any()
-
-
 @pytest.mark.parametrize("operation", WHOLE)
 def test_wrong_arguments_are_refused_by_name(reverser, translator, store, operation):
     good = {"store": store, "progress": False, **NEEDED.get(operation, {})}
@@ -111,60 +89,6 @@ def test_wrong_arguments_are_refused_by_name(reverser, translator, store, operat
         assert list_accepted(call, good, [name], values=values, aliases={name: "column"}) == {name: ""}
     assert not translator.calls
     assert not batch.runs(store)["status"].eq("finished").any()
-
-
-@pytest.mark.parametrize("operation", WHOLE)
-def test_a_client_of_the_other_kind_is_refused(refused, reverser, store, operation):
-    given = {"store": store, **NEEDED.get(operation, {})}
-    for lab in (None, "http://127.0.0.1", AsyncClient(base_url="http://127.0.0.1:9")):
-        assert "give a Client" in refused(WHOLE[operation], FRAME, lab, **given)
-        assert "give a Client" in refused(PLANS[operation], FRAME, lab, **given)
-
-
-@pytest.mark.parametrize("operation", WHOLE)
-def test_unknown_arguments_are_named_beside_those_that_exist(refused, reverser, operation):
-    for function in (PLANS[operation], WHOLE[operation], getattr(FRAME.speech, operation)):
-        arguments = (reverser,) if inspect.ismethod(function) else (FRAME, reverser)
-        text = refused(function, *arguments, spede=3, **NEEDED.get(operation, {}))
-        assert "'spede' is no option" in text
-        assert "repeat" in text
-
-
-def test_what_is_needed_is_named(refused, reverser):
-    assert "needs source_lang" in refused(batch.translate, FRAME, reverser, target_lang="ja")
-
-
-def test_other_doors_refuse_as_well(refused, reverser, store):
-    refused(batch.run, "plan", reverser)
-    refused(batch.assemble, "plan")
-    plan = batch.plan_translation(FRAME, reverser, store=store, **NEEDED["translate"])
-    refused(batch.run, plan, None)
-    refused(batch.run, plan, reverser, concurrency="x")
-    refused(batch.load, 5, store)
-    refused(batch.load, "x", 5)
-    refused(batch.runs, 5)
-    refused(batch.to_segments, 5)
-    refused(batch.to_segments, FRAME)
-
-
-@pytest.mark.parametrize("operation", WHOLE)
-def test_types_and_signatures_say_the_same(operation):
-    for function in (PLANS[operation], WHOLE[operation]):
-        told = function.__annotations__["options"]
-        assert told.startswith("Unpack[")
-        typed = inspect.unwrap(function).__globals__[told[7:-1]]
-        assert set(parameters(function)) == set(typed.__annotations__)
-        for name, one in parameters(function).items():
-            written = typed.__annotations__[name].__forward_arg__
-            assert written in {one.annotation, f"Required[{one.annotation}]"}
-        needed = {name for name, one in parameters(function).items() if one.default is one.empty}
-        required = {name for name, one in typed.__annotations__.items() if "Required[" in str(one)}
-        assert needed == set(NEEDED.get(operation, {})) == required
-    assert list(parameters(getattr(FRAME.speech, operation))) == list(parameters(WHOLE[operation]))
-    documented = WHOLE[operation].__doc__
-    own = set(parameters(WHOLE[operation])) - set(parameters(batch.run))
-    assert {name for name in own if f"{name}: " not in documented} == set()
-    assert {name for name in parameters(batch.run) if f"{name}: " not in batch.run.__doc__} == set()
 
 
 @pytest.mark.slow

@@ -13,50 +13,10 @@ from speechlab.audio import AudioClip, FileSegment, concatenate
 
 pytestmark = pytest.mark.engines
 
-BOOKKEEPING = [
-    *("status", "error_type", "error", "http_status", "attempts", "latency_s", "first_byte_s"),
-    *("usage_characters", "usage_audio_s", "usage_tokens", "answered_at", "key"),
-]
-
 
 @pytest.fixture(scope="module")
 def heart(lab):
     return lab.voices()["heart"].id
-
-
-def says(frame, lab, store, **options):
-    return batch.synthesize(frame, lab, store=store, progress=False, **options)
-
-
-def test_rows_come_back_in_order_with_their_index_and_types(lab, store, heart):
-    frame = pd.DataFrame(
-        {"text": ["One.", "Two.", "One.", None, "", 5], "voice": heart, "mine": range(6)},
-        index=pd.Index(["a", "b", "a", "d", "e", "f"], name="row"),
-    )
-    before = frame.copy()
-    said = says(frame, lab, store)
-    pd.testing.assert_frame_equal(frame, before)
-    assert said.index.equals(frame.index)
-    assert list(said.columns) == [
-        *frame.columns,
-        "audio",
-        "duration_s",
-        "sample_rate",
-        "processing_s",
-        *BOOKKEEPING,
-    ]
-    assert said["status"].tolist() == ["ok", "ok", "ok", "error", "error", "error"]
-    assert said["error_type"].tolist()[3:] == ["InvalidRequestError"] * 3
-    assert "is empty in this row" in said["error"].iloc[3]
-    assert "must hold text" in said["error"].iloc[5]
-    assert said["key"].iloc[0] == said["key"].iloc[2]
-    assert said["audio"].iloc[0] == said["audio"].iloc[2]
-    assert said["duration_s"].iloc[0] == pytest.approx(soundfile.info(said["audio"].iloc[0]).duration)
-    dtypes = {name: str(kind) for name, kind in said.dtypes.items()}
-    assert dtypes["status"] == dtypes["error_type"] == "category"
-    assert dtypes["sample_rate"] == dtypes["attempts"] == dtypes["http_status"] == "Int64"
-    assert dtypes["duration_s"] == dtypes["latency_s"] == "float64"
-    assert all(isinstance(said[name].dtype, pd.StringDtype) for name in ("audio", "error", "key"))
 
 
 def test_recordings_of_every_kind(lab, store, heart, tmp_path):

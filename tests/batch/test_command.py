@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from speechlab import batch, segments
+from speechlab import segments
 from speechlab.audio import AudioClip
-from speechlab.errors import InvalidRequestError
 from support.ears import Ears, ears
 from support.forked import Speechlab, speechlab
 
@@ -81,47 +80,6 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     assert table["translation"].tolist()[:299] == [text[::-1] for text in frame["text"]][:299]
     assert table["mine"].tolist() == frame["mine"].tolist()
     assert re.search(rf"cached +{before}\b", out)
-
-
-@pytest.mark.slow
-def test_the_bookkeeping_can_be_left_out(command, tmp_path):
-    frame = pd.DataFrame({"text": ["a", "b"], "status": ["mine", "also mine"]})
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    job = ("translate", "rows.csv", "--out", "run", "--from", "en", "--to", "ja")
-    code, _, err = ended(command(*job))
-    assert (code, "columns='result'" in err, "--prefix" in err) == (2, True, True)
-    code, _, err = ended(command(*job, "--columns", "result"))
-    assert code == 0, err
-    table = pd.read_parquet(tmp_path / "run" / "results.parquet")
-    assert table["translation"].tolist() == ["a", "b"]
-    assert not {"status (input)", "attempts", "key"} & set(table)
-    assert table["status"].tolist() == ["mine", "also mine"]
-    with pytest.raises(InvalidRequestError, match="'all' or 'result'"):
-        batch.load(tmp_path / "run").export(tmp_path / "x.csv", columns="few")
-
-
-@pytest.mark.slow
-def test_give_up_after_s_of_the_command(command, translator, tmp_path):
-    pd.DataFrame({"text": ["gone"]}).to_csv(tmp_path / "rows.csv", index=False)
-    translator.faults = {"gone": 503}
-    job = ("translate", "rows.csv", "--out", "run", "--from", "en", "--to", "ja")
-    code, _, err = ended(command(*job, "--give-up-after-s", "0.5"))
-    assert code == 3, err
-    assert "the service was given up (give_up_after_s)" in err
-    code, _, err = ended(command(*job, "--give-up-after-s", "-1"))
-    assert (code, "--give-up-after-s: give_up_after_s is -1.0" in err) == (2, True)
-
-
-@pytest.mark.slow
-def test_the_commonest_errors_are_named(command, translator, tmp_path):
-    pd.DataFrame({"text": ["bad 1", None, "fine", "bad 2", "bad 3"]}).to_parquet(tmp_path / "rows.parquet")
-    translator.faults = {"bad": 400}
-    code, _, err = ended(command("translate", "rows.parquet", "--out", "run", "--from", "en", "--to", "ja"))
-    assert code == 1
-    lines = err.splitlines()
-    assert "no: 400" in lines[-2]
-    assert lines[-2].endswith("and 2 more such")
-    assert lines[-1].endswith("column 'text' is empty in this row")
 
 
 @pytest.mark.slow

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,6 @@ from speechlab.audio import AudioClip, concatenate
 from speechlab.client import Client
 from speechlab.errors import AudioDecodeError, InvalidRequestError
 from support.ears import Ears, ears
-from support.forked import Script
 
 __all__ = ["ears"]  # a fixture
 
@@ -69,17 +67,12 @@ def test_what_is_refused(ears, store, tmp_path):
     frame = pd.DataFrame({"audio": [talk(tmp_path / "a.wav", 2)]})
     with Client(base_url=ears) as lab:
         for error, table, options in (
-            (InvalidRequestError, frame, {"piece_s": 0}),
-            (InvalidRequestError, frame, {"vad": "on"}),
-            (InvalidRequestError, frame, {"audio": "sound"}),
             (InvalidRequestError, frame, {"loud": True}),
             (InvalidRequestError, pd.DataFrame({"audio": [None]}), {"on_error": "raise"}),
             (AudioDecodeError, pd.DataFrame({"audio": [b"RIFF"]}), {"on_error": "raise"}),
-            (AudioDecodeError, pd.DataFrame({"audio": ["none.wav"]}), {"on_error": "raise"}),
         ):
             with pytest.raises(error):
                 batch.transcribe_long(table, lab, store=store, progress=False, **options)
-        assert len(batch.transcribe_long(frame.iloc[:0], lab, store=store)) == 0
     assert Ears.asked == 0
 
 
@@ -101,46 +94,6 @@ def test_a_recording_that_cannot_be_read_keeps_no_other_back(ears, store, tmp_pa
     assert list(faults) == [0, 2, 3, 4, 5, 6]
     assert "no file" in faults[0]
     assert "folder" in faults[4]
-
-
-@pytest.mark.slow
-def test_clips_bytes_and_paths(ears, store, tmp_path):
-    path = talk(tmp_path / "a.flac", 40, 44_100)
-    clip = AudioClip.from_file(path)
-    frame = pd.DataFrame({"audio": [path, clip, Path(path).read_bytes()], "lang": "en"}, index=list("xyz"))
-    given = {"piece_s": 15, "language": "lang", "store": store, "progress": False}
-    with Client(base_url=ears) as lab:
-        found = frame.speech.transcribe_long(lab, **given)
-        asked = Ears.asked
-
-    parts = [found[found["row"] == label] for label in "xyz"]
-    assert asked == len(parts[0]) >= 3
-    for part in parts[1:]:
-        assert (
-            part[["start", "end", "piece"]].to_numpy().tolist()
-            == parts[0][["start", "end", "piece"]].to_numpy().tolist()
-        )
-    assert found["file"].str.startswith("sha256:").tolist() == [False] * asked + [True] * 2 * asked
-    assert (found["start"] * 1e6 == (found["start"] * 1e6).round()).mean() > 0.9
-    assert found["start"].tolist() == [round(at, 6) for at in found["start"]]
-
-
-@pytest.mark.slow
-def test_tables_of_any_kind(ears, store, tmp_path):
-    path = talk(tmp_path / "a.wav", 20)
-    frame = pd.DataFrame({"audio": [path], "language": ["en"]})
-    frame.to_csv(tmp_path / "rows.csv", index=False)
-    given = {"store": store, "progress": False}
-    with Client(base_url=ears) as lab:
-        found = batch.transcribe_long(frame, lab, **given)
-        tables = (tmp_path / "rows.csv", frame["audio"], [frame], frame.to_dict("records"), iter([frame]))
-        for table in tables:
-            assert batch.transcribe_long(table, lab, **given).equals(found), table
-        assert frame["audio"].speech.transcribe_long(lab, columns="result", **given).equals(found)
-        twice = pd.concat([frame, frame["language"]], axis=1)
-        with pytest.raises(InvalidRequestError, match="several columns named 'language'"):
-            batch.transcribe_long(twice, lab, **given)
-    assert Ears.asked == 1
 
 
 def test_a_reply_that_cannot_be_right_costs_its_row_alone(ears, store, tmp_path):
@@ -166,36 +119,6 @@ def test_a_reply_that_cannot_be_right_costs_its_row_alone(ears, store, tmp_path)
             long = batch.transcribe_long(frame.iloc[1:2], lab, store=store, progress=False)
     assert len(long) == 0
     assert list(long) == ["file", "start", "end", "text", "row", "piece", "doubt"]
-
-
-KILLED = """
-import sys, pandas as pd
-from speechlab import batch
-from speechlab.client import Client
-with Client(base_url=sys.argv[1]) as lab:
-    table = pd.DataFrame({"audio": [sys.argv[2]]})
-    batch.transcribe_long(table, lab, piece_s=15, store=sys.argv[3], progress=False, concurrency=1)
-"""
-
-
-@pytest.mark.slow
-def test_killed_in_the_middle_it_goes_on_from_there(ears, tmp_path):
-    path, runs = talk(tmp_path / "a.wav", 300), str(tmp_path / "runs")
-    Ears.stuck_at = 12  # in the second handful of pieces
-    child = Script(KILLED, ears, path, runs)
-    assert Ears.stuck.wait(60)
-    child.kill()
-    Ears.stuck_at = None
-    Ears.freed.set()
-    before = list(Ears.heard)
-    with Client(base_url=ears) as lab:
-        frame = pd.DataFrame({"audio": [path]})
-        found = batch.transcribe_long(frame, lab, piece_s=15, store=runs, progress=False)
-    again = Ears.heard[len(before) :]
-    assert len(before) == 12
-    assert set(before[:-1]).isdisjoint(again)  # the last one was under way
-    assert len(set(Ears.heard)) == len(found) == len(Ears.heard) - 1
-    assert found["piece"].tolist() == list(range(len(found)))
 
 
 CHILD = """

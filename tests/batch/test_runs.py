@@ -8,14 +8,12 @@ import signal
 import sys
 import threading
 import time
-from concurrent.futures import wait
 from contextlib import nullcontext
 
 import pandas as pd
 import pytest
 
 from speechlab import batch
-from speechlab.client import start_work
 from support.batches import EN_JA, quiet, texts
 from support.cells import cells
 from support.stores import kept
@@ -59,10 +57,14 @@ def test_what_a_run_spent_counts_once(reverser, store):
     assert {str(first[name].dtype) for name in ("usage_characters", "usage_tokens")} == {"Int64"}
 
 
-def test_a_batch_beside_a_loop_and_in_its_threads(reverser, store, tmp_path):
+def test_a_batch_beside_a_loop_and_in_its_threads(reverser, translator, store):
     async def everything():
         beside = batch.translate(texts(3), reverser, **quiet(store))
-        both = (asyncio.to_thread(batch.translate, texts(5), reverser, **quiet(store)) for _ in range(2))
+        translator.delay_s = 0.02
+        both = (
+            asyncio.to_thread(batch.translate, texts(50), reverser, **quiet(where))
+            for where in (store, store.path)
+        )
         return [beside, *await asyncio.gather(*both)]
 
     beside, *threads = asyncio.run(everything())
@@ -70,6 +72,7 @@ def test_a_batch_beside_a_loop_and_in_its_threads(reverser, store, tmp_path):
     for table in threads:
         assert table["status"].isin(["ok", "cached"]).all()
         assert table["translation"].tolist()[:3] == beside["translation"].tolist()
+    assert set(translator.calls.values()) == {1}
 
 
 def test_failed_rows_are_asked_again_unless_told_otherwise(reverser, translator, store):
@@ -84,27 +87,14 @@ def test_failed_rows_are_asked_again_unless_told_otherwise(reverser, translator,
     assert again["status"].tolist() == ["cached", "ok", "cached"]
 
 
-@pytest.mark.slow
-def test_errors_can_be_raised_at_the_end(reverser, translator, store):
-    translator.faults = {"number 1": 400}
-    with pytest.raises(ExceptionGroup, match="1 requests failed") as caught:
-        batch.translate(texts(3), reverser, **quiet(store, on_error="raise"))
-    assert caught.value.exceptions[0].status == 400
-    assert kept(store) == 2
-
-
 def test_errors_of_many_rows_are_a_few_lines_in_a_cell(reverser, store, tmp_path):
-    options = quiet(store, on_error="raise")
-    frame = pd.DataFrame({"text": [None] * 20})
-    with cells(tmp_path, batch=batch, frame=frame, lab=reverser, options=options) as run:
-        shown, error = run("batch.translate(frame, lab, **options)")
-        assert isinstance(error, ExceptionGroup)
-        assert len(shown.splitlines()) <= 12, shown
-        assert "speechlab" not in shown
-        assert "InvalidRequestError: column 'text' is empty in this row" in shown
-        assert "and 17 more in its .exceptions" in shown
-        shown, _ = run("raise ExceptionGroup('of the user', [ValueError('their own')])")
-        assert "ValueError: their own" in shown  # as IPython shows it
+    names = {"batch": batch, "frame": pd.DataFrame({"text": [None] * 20}), "lab": reverser}
+    with cells(tmp_path, options=quiet(store, on_error="raise"), **names) as run:
+        shown, _ = run("batch.translate(frame, lab, **options)")
+    assert len(shown.splitlines()) <= 12, shown
+    assert "speechlab" not in shown
+    assert "InvalidRequestError: column 'text' is empty in this row" in shown
+    assert "and 17 more in its .exceptions" in shown
 
 
 @pytest.mark.slow
@@ -193,28 +183,6 @@ def test_calls_under_way_are_kept_after_two_interrupts(reverser, translator, sto
     ended.set()
     assert 0 < sum(translator.calls.values()) == kept(store) < 100
     assert batch.load(batch.runs(store)["run"].iloc[-1], store).status == "interrupted"
-
-
-@pytest.mark.parametrize(("begun", "message"), [(1, "^$"), (2, "before its first call; the same call again")])
-def test_an_interrupt_before_the_first_call_makes_none(
-    reverser, translator, store, monkeypatch, begun, message
-):
-    calls = []
-
-    def interrupted(*args):
-        calls.append(start_work(*args))
-        if len(calls) == begun:  # the first reads the service's catalogue
-            raise KeyboardInterrupt
-        return calls[-1]
-
-    monkeypatch.setattr("speechlab.batch._run.caller.start_work", interrupted)
-    with pytest.raises(KeyboardInterrupt, match=message):
-        batch.translate(texts(3), reverser, **quiet(store))
-    wait(calls)
-    assert calls[-1].cancelled()
-    assert not translator.calls
-    monkeypatch.undo()
-    assert list(batch.translate(texts(3), reverser, **quiet(store))["status"]) == ["ok"] * 3
 
 
 @pytest.mark.slow

@@ -101,14 +101,6 @@ def test_each_fault_is_found_named_and_taken_again_and_nothing_is_paid_twice(sto
     pd.testing.assert_frame_equal(again[columns], made[columns])
 
 
-@pytest.mark.parametrize("idle", [{"takes": 5}, {"fallback_voice": "bob"}, {"language": "en"}])
-def test_options_of_a_check_are_refused_without_one(store, idle):
-    stage = Stage({})
-    with pytest.raises(InvalidRequestError, match=f"{next(iter(idle))} has no effect without check"):
-        batch.synthesize(["hello"], stage.lab, voice="ada", store=store, progress=False, **idle)
-    assert not stage.calls
-
-
 def test_another_language_is_found_by_a_recognizer_that_is_not_told_one(store):
     stage = Stage({TEXTS[0]: "lose"}, misheard=set(TEXTS[1].replace(",", "").split()))
 
@@ -144,18 +136,11 @@ def test_a_word_that_a_lexicon_respells_is_right_in_either_form(store):
 
 
 def test_entries_of_voices_that_are_in_no_catalogue_are_named_once(store):
-    stage = Stage({TEXTS[0]: "lose"})
-    lexicon = Lexicon([("en", "coat", "cote", "adda"), ("en", "paper", "papr", "ADA"), ("en", "window", "w")])
-    with pytest.warns(
-        UserWarning, match="does not have, which change nothing: 'adda'; did you mean 'ada'"
-    ) as seen:
-        made = stage.make(store, TEXTS[:2], respell=lexicon, fallback_voice="bob")
+    stage = Stage({})
+    lexicon = Lexicon([("en", "coat", "cote", "adda"), ("en", "paper", "papr", "ADA")])
+    with pytest.warns(UserWarning, match="change nothing: 'adda'; did you mean 'ada'") as seen:
+        stage.make(store, TEXTS[:1], respell=lexicon)
     assert len(seen) == 1
-    assert made["takes"].tolist() == [2, 1]
-    lexicon = Lexicon([("en", "coat", "c", "bobb")])
-    with pytest.warns(UserWarning, match="'bobb'; did you mean 'bob'"):
-        stage.lab.synthesize("coat", voice="ada", respell=lexicon)
-    stage.lab.synthesize("silver", voice="ada", respell=lexicon)
 
 
 def test_what_is_misheard_in_every_take_is_set_apart_and_what_stays_wrong_is_faulty(store):
@@ -184,18 +169,6 @@ def test_a_voice_that_reads_one_way_gets_another_cut_of_the_text(store):
     assert made["check"].tolist() == ["ready", "ready"]
     assert made["why"][0].endswith("spoken by the fallback voice")
     assert batch.runs(store)["rows"].min() > 0  # to look for the voice is no run
-
-
-def test_a_voice_that_varies_by_its_temperature_alone_gets_others(store):
-    stage = Stage({TEXTS[0]: "lose"}, always=True)
-    alike = speak_alike(stage)
-
-    def speak(text, voice, temperature=None):
-        return alike(text, "ada" if temperature in (None, 1.0) else "bob")
-
-    stage.lab = system("warm", synthesize=speak, voices={"ada": "English"}, version="1")
-    made = stage.make(store, TEXTS[:1], takes=4)
-    assert made[["check", "take", "text"]].values.tolist() == [["ready", 2, TEXTS[0]]]
 
 
 def speak_alike(stage):

@@ -249,7 +249,7 @@ def wide(text):
 
 
 @pytest.mark.parametrize("text", [ENGLISH, JAPANESE, re.sub("[.,]", "", ENGLISH), "今天天气很好" * 30])
-@pytest.mark.parametrize(("line_width", "lines"), [(42, 2), (20, 1), (30, 3)])
+@pytest.mark.parametrize(("line_width", "lines"), [(42, 2), (20, 1)])
 def test_captions_keep_their_limits_and_all_of_the_text(text, line_width, lines):
     table = segments.frame([{"start": 1.5, "end": 31.25, "text": text, "speaker": "ann", "mine": 1}])
     made = segments.captions(table, line_width=line_width, lines=lines)

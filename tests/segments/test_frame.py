@@ -59,14 +59,6 @@ def test_a_given_file_does_not_replace_what_is_named():
     assert made["file"].tolist() == ["b", "a"]
 
 
-def test_order_overlaps_and_instants_are_kept():
-    rows = [(3.0, 4.0), (1.0, 3.5), (2.0, 2.0)]
-    made = segments.frame(rows)
-    assert made[["start", "end"]].to_numpy().tolist() == [list(row) for row in rows]
-    ordered = segments.in_order(made)
-    assert ordered["start"].tolist() == [1.0, 2.0, 3.0]
-
-
 def test_what_cannot_be_right_is_refused():
     for rows, text, column, positions in [
         ([(0.0, 1.0), (2.0, 1.0)], r"row 1 ends at 1 s, before its start at 2 s", "end", (1,)),

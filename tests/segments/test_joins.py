@@ -147,14 +147,6 @@ def test_align_gives_all_partners():
     assert list(result) == ["file", "start", "end", "start_b", "end_b", "row_b", "overlap_s"]
 
 
-def test_times_before_zero_may_be_joined():
-    """A join asks for times alone; a segment frame begins with its recording."""
-    table = pd.DataFrame({"start": [-2.0], "end": [-1.0]})
-    assert segments.overlap_join(table, table)["overlap_s"].tolist() == [1.0]
-    with pytest.raises(SegmentError, match="negative"):
-        segments.in_order(table)
-
-
 def test_a_join_that_would_not_fit_into_memory_is_refused():
     """20,000 segments that all overlap have 400 million pairs, in 10 GB."""
     many = segments.frame(pd.DataFrame({"start": 0.0, "end": 3600.0, "text": [""] * 20_000}))

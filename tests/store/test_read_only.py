@@ -98,7 +98,7 @@ def read(code, *arguments):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["close", "kill", "kill and lose the index", "kill and lock the files"])
+@pytest.mark.parametrize("how", ["close", "kill and lose the index", "kill and lock the files"])
 def test_all_that_was_written_is_read(folder, how):
     script(WRITER, folder, how.split()[0])
     log = folder / "store.sqlite-wal"

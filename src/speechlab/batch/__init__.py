@@ -37,7 +37,6 @@ from speechlab.batch._run.progress import Progress as Progress
 from speechlab.batch._run.progress import Tally as Tally
 from speechlab.batch._run.rules import Budget
 from speechlab.batch._run.rules import Spending as Spending
-from speechlab.batch._run.turns import LeaseTurns as LeaseTurns
 from speechlab.batch._table.assemble import assemble
 from speechlab.batch._table.timed import FAULTS_ATTRIBUTE as FAULTS_ATTRIBUTE
 from speechlab.batch._table.timed import to_segments

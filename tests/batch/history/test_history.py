@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 import warnings
 from io import BytesIO
 from pathlib import Path
@@ -32,8 +31,6 @@ def test_a_run_is_found_again_by_its_table_and_by_its_id(reverser, store):
     assert run.manifest["parameters"]["target_lang"] == "ja"
     assert batch.runs(store)["run"].tolist() == [run.id]
     pd.testing.assert_frame_equal(run.table(), table)
-    with pytest.raises(StoreError, match="has no run 'nothing'; its latest are: 20"):
-        batch.load("nothing", store)
     with pytest.raises(InvalidRequestError, match="speechlab_run"):
         batch.load(pd.DataFrame(), store)
 
@@ -47,13 +44,6 @@ def test_the_folder_of_a_run_gives_its_latest(reverser, tmp_path):
     assert batch.load(folders[1]).verify()
     with Store(tmp_path / "empty"), pytest.raises(StoreError, match="has no run yet"):
         batch.load(tmp_path / "empty")
-
-
-def test_looking_for_a_store_makes_none(tmp_path):
-    for look in (batch.runs, lambda store: batch.load("20260101-000000-00000000", store)):
-        with pytest.raises(StoreError, match="there is no store in"):
-            look(tmp_path / "stroe")
-    assert not (tmp_path / "stroe").exists()
 
 
 def test_no_key_is_written_down(translator, store):
@@ -105,28 +95,17 @@ def test_export_joins_pieces_of_different_columns(reverser, tmp_path, monkeypatc
             {"text": ["a", "b"], "k": pd.Categorical(["x", "y"]), "n": pd.array([1, None], "Int64")}
         ),
         pd.DataFrame({"text": ["c"], "k": pd.Categorical([1]), "n": [0.5], "late": ["l"]}),
-        pd.DataFrame({"text": ["d"], "n": pd.to_datetime(["2024-01-01"])}),
     ]
     table = batch.translate(iter(pieces), reverser, **quiet(tmp_path / "s"))
     run = batch.load(table, tmp_path / "s")
-    pd.testing.assert_frame_equal(run.table(), table)
     file = pd.read_parquet(run.export(tmp_path / "more.parquet"))
-    assert file["text"].tolist() == list("abcd")
-    assert file["k"].fillna("").tolist() == ["x", "y", "1", ""]
-    assert file["late"].fillna("").tolist() == ["", "", "l", ""]
-    assert file["n"].tolist()[0] == "1"
-    assert file["n"].tolist()[3].startswith("2024-01-01")
+    assert file["text"].tolist() == list("abc")
+    assert file["k"].fillna("").tolist() == ["x", "y", "1"]
+    assert file["late"].fillna("").tolist() == ["", "", "l"]
     monkeypatch.setattr(
         "speechlab.tables._writing._MAX_PIECES_IN_MEMORY", 2
     )  # of more pieces, which are read twice
     pd.testing.assert_frame_equal(pd.read_parquet(run.export(tmp_path / "twice.parquet")), file)
-
-
-def test_categories_stay_categories_in_pieces(reverser, store):
-    pieces = [pd.DataFrame({"text": [text], "k": pd.Categorical([kind])}) for text, kind in ("ax", "by")]
-    table = batch.translate(iter(pieces), reverser, **quiet(store))
-    assert (table["k"].dtype, table["k"].tolist()) == ("category", ["x", "y"])
-    pd.testing.assert_frame_equal(batch.load(table, store).table(), table)
 
 
 def test_export_escapes_formulas_without_loss(reverser, tmp_path):
@@ -183,38 +162,6 @@ def speaker():
         yield lab
 
 
-def hear(lab, store, *recordings):
-    frame = pd.DataFrame({"audio": list(recordings)})
-    return batch.transcribe(frame, lab, vad="segments", store=store, progress=False)
-
-
-def test_a_fresh_run_and_its_repetition_have_one_digest(speaker, store):
-    fresh = hear(speaker, store, sound(2), sound(3))
-    cached = hear(speaker, store, sound(2), sound(3))
-    assert fresh["status"].tolist() == ["ok"] * 2
-    assert cached["status"].tolist() == ["cached"] * 2
-    one, other = batch.load(fresh, store), batch.load(cached, store)
-    assert one.verify().problems == ()
-    assert other.verify().problems == ()
-    assert one.manifest["output_sha256"] == other.manifest["output_sha256"]
-
-
-def test_a_store_that_was_moved_has_its_sound_in_its_tables(speaker, tmp_path):
-    frame = texts(2).assign(voice="calm")
-    table = batch.synthesize(frame, speaker, store=tmp_path / "old", prefix="tts_", progress=False)
-    shutil.move(tmp_path / "old", tmp_path / "new")
-    run = batch.load(tmp_path / "new")
-    moved = run.table()
-    assert [Path(path).exists() for path in moved["tts_audio"]] == [True, True]
-    assert {Path(path).parents[2] for path in moved["tts_audio"]} == {tmp_path / "new"}
-    assert moved.drop(columns="tts_audio").equals(table.drop(columns="tts_audio"))
-    assert (
-        pd.read_parquet(run.export(tmp_path / "out.parquet"))["tts_audio"].tolist()
-        == moved["tts_audio"].tolist()
-    )
-    assert run.verify()
-
-
 def test_recordings_in_a_moved_store_are_found(speaker, tmp_path):
     mine = tmp_path / "mine.flac"
     mine.write_bytes(sound(3))
@@ -235,29 +182,6 @@ def test_recordings_in_a_moved_store_are_found(speaker, tmp_path):
     assert "is not what its name says" in run.verify().problems[0]
 
 
-def test_paths_that_are_categories_are_found_after_a_move(speaker, tmp_path):
-    spoken = batch.synthesize(
-        texts(2).assign(voice="calm", text=["one", "three"]), speaker, store=tmp_path / "old", progress=False
-    )
-    first, second = spoken["audio"]
-    ordered = pd.Categorical([second, first, None], categories=[second, first, "none"], ordered=True)
-    both = [first, first.replace(str(tmp_path / "old"), str(tmp_path / "new")), second]
-    frame = pd.DataFrame({"audio": [first, second, first], "ordered": ordered, "both": both})
-    frame = frame.astype({"audio": "category", "both": "category"})
-    heard = batch.transcribe(frame, speaker, store=tmp_path / "old", progress=False)
-    assert heard["status"].tolist() == ["ok"] * 3
-    shutil.move(tmp_path / "old", tmp_path / "new")
-    table = batch.load(heard.attrs["speechlab_run"], tmp_path / "new").table()
-    here = [path.replace(str(tmp_path / "old"), str(tmp_path / "new")) for path in (first, second)]
-    assert table["audio"].tolist() == [here[0], here[1], here[0]]
-    assert table["ordered"].tolist()[:2] == [here[1], here[0]]
-    assert table["ordered"].isna().tolist() == [False, False, True]
-    assert table["ordered"].cat.categories.tolist() == [here[1], here[0], "none"]
-    assert table["ordered"].cat.ordered
-    assert table["both"].tolist() == [here[0], here[0], here[1]]
-    assert {str(table[name].dtype) for name in ("audio", "ordered", "both")} == {"category"}
-
-
 def test_sound_that_was_cut_short_on_disk_is_asked_again(speaker, store):
     frame = texts(2).assign(voice="calm", text=["one", "two"])
     table = batch.synthesize(frame, speaker, store=store, progress=False)
@@ -270,19 +194,6 @@ def test_sound_that_was_cut_short_on_disk_is_asked_again(speaker, store):
     assert again["status"].tolist() == ["ok"] * 2
     assert path.read_bytes() == sound(0.5)
     assert run.verify()
-
-
-def test_a_clock_set_back_gives_no_negative_duration(translator, reverser, store, monkeypatch):
-    real, back_s = time.time, [0.0]
-    monkeypatch.setattr(time, "time", lambda: real() - back_s[0])
-
-    def set_back(done, total):
-        back_s[0] = 172_800.0
-
-    translator.delay_s = 0.05
-    batch.translate(texts(4), reverser, **quiet(store, progress=set_back))
-    assert back_s[0]
-    assert 0.05 <= batch.runs(store)["seconds"][0] < 600
 
 
 def test_sound_of_zero_length_is_an_error_and_asked_again(store):
@@ -319,25 +230,6 @@ def told(function, *arguments, **options):
     return returned, str(caught[0].message)
 
 
-def test_a_run_that_only_fails_says_so(reverser, translator, store):
-    translator.faults = {"number": 400}
-    frame = texts(50)
-    table, text = told(batch.translate, frame, reverser, **quiet(store, max_error_share=None))
-    assert text.startswith("50 of 50 rows failed: 50 like 'HTTP 400 Err: no: 400'. ")
-    assert "table[table['status'] == 'error']" in text
-    assert "sl.batch.failures(table)" in text
-    reasons = batch.failures(table)
-    assert reasons.to_dict("records") == [
-        {
-            "rows": 50,
-            "error_type": "BadRequestError",
-            "http_status": 400,
-            "error": "HTTP 400 Err: no: 400",
-            "first": 0,
-        }
-    ]
-
-
 def test_reasons_are_counted_with_the_commonest_first(reverser, translator, store):
     translator.faults = {"number [3-6]$": 400, "number 7$": 403, "number 8$": 404}
     frame = pd.concat([texts(12), pd.DataFrame({"text": [None, 5, 6.5, 7.5]})]).set_axis(
@@ -348,46 +240,12 @@ def test_reasons_are_counted_with_the_commonest_first(reverser, translator, stor
         "10 of 16 rows failed: 4 like 'HTTP 400 Err: no: 400'; 3 like \"column 'text' holds 5"
     )
     assert "; 2 for other reasons. " in text
-    assert "table[table['mt_status'] == 'error']" in text
     assert "sl.batch.failures(table, prefix='mt_')" in text
     reasons = batch.failures(table, prefix="mt_")
-    assert reasons["rows"].sum() == 10
-    assert reasons["rows"].is_monotonic_decreasing
-    assert reasons["first"].tolist()[0] == "row 3"
-    assert reasons["http_status"].dtype == "Int64"
+    assert reasons["rows"].tolist() == [4, 3, 1, 1, 1]
+    assert reasons.iloc[0].tolist() == [4, "BadRequestError", 400, "HTTP 400 Err: no: 400", "row 3"]
     again = batch.failures(batch.load(table, store))
     pd.testing.assert_frame_equal(again, reasons)
-
-
-def test_pieces_are_told_once_and_a_run_names_itself(reverser, translator, store):
-    translator.faults = {"number 3": 400}
-    plan = batch.plan_translation([texts(2), texts(2, start=2)], reverser, store=store, **EN_JA)
-    run, text = told(batch.run, plan, reverser, progress=False)
-    assert (
-        text == "1 of 4 rows failed: 1 like 'HTTP 400 Err: no: 400'. sl.batch.failures(run) lists the reasons"
-    )
-    assert batch.failures(run)["rows"].tolist() == [1]
-    again = batch.plan_translation(texts(4), reverser, store=store, **EN_JA)
-    _, text = told(batch.run, again, reverser, progress=False, retry_failed=False)
-    assert text.startswith("1 of 4 rows failed in an earlier run, and were not asked again.")
-
-
-def test_a_table_of_results_alone_leads_to_its_run(reverser, translator, store):
-    translator.faults = {"number 1": 400}
-    table, text = told(batch.translate, texts(2), reverser, columns="result", **quiet(store))
-    run = table.attrs["speechlab_run"]
-    assert f"sl.batch.failures(sl.batch.load({run!r}, {str(store.path)!r})) lists the reasons" in text
-    assert batch.failures(table, store)["rows"].tolist() == [1]
-    with pytest.raises(InvalidRequestError, match="does not say which run"):
-        batch.failures(texts(1))
-
-
-def test_a_stop_and_failures_are_one_warning(reverser, translator, store):
-    translator.faults = {"number 0": 400}
-    _, text = told(
-        batch.translate, texts(3), reverser, budget=batch.Budget(calls=2), concurrency=1, **quiet(store)
-    )
-    assert text.startswith("the batch stopped: the budget of 2 calls is used up. 1 of 3 rows failed: ")
 
 
 def test_what_is_well_or_raised_is_not_told(reverser, translator, store):
@@ -398,5 +256,4 @@ def test_what_is_well_or_raised_is_not_told(reverser, translator, store):
         with pytest.raises(ExceptionGroup):
             batch.translate(texts(6), reverser, on_error="raise", **quiet(store))
     assert batch.failures(table).empty
-    assert batch.failures(table).columns.tolist() == ["rows", "error_type", "http_status", "error", "first"]
     assert batch.failures(pl.from_pandas(table)).empty

@@ -15,9 +15,9 @@ from speechlab import batch
 from speechlab.errors import InvalidRequestError
 from support.batches import EN_JA, quiet, texts
 
-FRAME = pd.DataFrame({"text": ["007", "b", "None"], "to": ["ja", "zh", "ja"], "n": [1, 2, 3]})
+FRAME = pd.DataFrame({"text": ["007", "NA", "None"], "to": ["ja", "zh", "ja"], "n": [1, 2, 3]})
 RESULTS = ["translation", "model", "prompt_tokens", "completion_tokens"]
-TURNED = ["700", "b", "enoN"]
+TURNED = ["700", "AN", "enoN"]
 
 
 def translated(source, lab, folder, **options):
@@ -78,7 +78,7 @@ def test_a_folder_whose_names_hold_a_column(reverser, tmp_path):
 
 def test_lists_of_dicts(reverser, tmp_path):
     rows = FRAME.to_dict("records")
-    for source in (rows, tuple(rows), iter(rows), (row for row in rows)):
+    for source in (rows, iter(rows), pa.Table.from_pandas(FRAME)):
         table = translated(source, reverser, tmp_path, chunk_rows=2, progress=False)
         assert table["translation"].tolist() == TURNED
         assert table["n"].tolist() == [1, 2, 3]
@@ -107,14 +107,6 @@ def test_a_table_of_polars_comes_back_as_one(reverser, tmp_path):
         assert slim.columns == [*table.columns, *(f"again_{name}" for name in RESULTS)]
     plan = batch.plan_translation(frame, reverser, store=tmp_path / "s", source_lang="en", target_lang="to")
     assert isinstance(batch.assemble(plan), pl.DataFrame)
-
-
-def test_pieces_may_be_of_any_kind(reverser, tmp_path):
-    pieces = [pl.from_pandas(FRAME.iloc[:1]), pa.Table.from_pandas(FRAME.iloc[1:2]), FRAME.iloc[2:]]
-    for source in (pieces, iter(pieces), pa.Table.from_pandas(FRAME)):
-        table = translated(source, reverser, tmp_path, progress=False)
-        assert isinstance(table, pd.DataFrame)
-        assert table["translation"].tolist() == TURNED
 
 
 def test_a_series_is_a_table_of_one_column(reverser, store):
@@ -154,13 +146,6 @@ def test_only_the_results_if_that_is_wanted(reverser, store):
         batch.translate(table, reverser, columns="result", **quiet(store))
 
 
-def test_results_of_no_rows_alone(reverser, store):
-    frame = texts(0)
-    table = batch.translate(frame, reverser, columns="result", **quiet(store))
-    assert table.columns.tolist()[1] == "translation"
-    assert "status" not in batch.translate(iter(()), reverser, columns="result", **quiet(store))
-
-
 @pytest.mark.engines
 def test_steps_follow_one_another_without_prefixes(quick_lab, store):
     frame = pd.DataFrame({"text": ["One two three.", "Good morning."]})
@@ -171,19 +156,14 @@ def test_steps_follow_one_another_without_prefixes(quick_lab, store):
     assert heard["status"].tolist() == ["ok", "ok"]
     assert (heard["key"] != spoken["key"]).all()
     assert batch.load(heard, store).verify()
-    slim = frame.speech.synthesize(quick_lab, voice="q: tone", columns="result", **given)
-    timed = slim.speech.transcribe(quick_lab, language="en", vad="segments", **given)
-    pieces = batch.to_segments(timed, store)["text"].tolist()
-    assert pieces == ["heard", "heard"]
-    polars = batch.synthesize(pl.from_pandas(frame), quick_lab, voice="q: tone", **given)
-    again = batch.transcribe(polars, quick_lab, language="en", vad="segments", **given)
-    assert batch.to_segments(again, store)["text"].tolist() == pieces
-    assert again["hypothesis"].to_list() == timed["hypothesis"].tolist()
-    json.dumps(again["status"].to_list())
+    timed = batch.transcribe(
+        pl.from_pandas(spoken[["audio"]]), quick_lab, language="en", vad="segments", **given
+    )
+    assert batch.to_segments(timed, store)["text"].tolist() == ["heard", "heard"]
+    json.dumps(timed["status"].to_list())
 
 
 def test_a_table_that_is_none(reverser, store, tmp_path):
-    (tmp_path / "rows.txt").write_text("text\n")
     (tmp_path / "bad.parquet").write_bytes(b"no such thing")
     for folder in ("folder", "bad", "two"):
         (tmp_path / folder).mkdir()
@@ -192,13 +172,10 @@ def test_a_table_that_is_none(reverser, store, tmp_path):
     FRAME.to_parquet(tmp_path / "two" / "a.parquet")
     FRAME.assign(n=[{"a": 1}] * 3).to_parquet(tmp_path / "two" / "b.parquet")
     for source, words in (
-        (tmp_path / "gone.csv", "does not exist"),
         (tmp_path / "folder", "is a folder without Parquet files"),
         (tmp_path / "bad", "cannot be read as a table"),
         (tmp_path / "two", "cannot be read as a table"),
-        (tmp_path / "rows.txt", r"ends in '\.txt'; give a path that ends in \.parquet"),
         (tmp_path / "bad.parquet", "cannot be read as a table"),
-        (7, "the table is a int"),
         ({"text": ["a"]}, "the table is a dict"),
         ([["a"]], "gives a list; it must give DataFrames or dicts"),
     ):
@@ -213,23 +190,6 @@ def test_a_table_that_is_none(reverser, store, tmp_path):
         batch.plan_translation(iter([texts(1)]), reverser, store=store, **EN_JA).summary()
 
 
-@pytest.mark.slow
-def test_cells_of_a_text_file_are_as_written(reverser, tmp_path):
-    written = ["NA", "007", "None", "1.50", "null", "", "plain"]
-    lines = [f"{text},{number}" for number, text in enumerate(written)]
-    (tmp_path / "rows.csv").write_text("\n".join(["text,n", *lines]))
-    rows = [json.dumps({"text": text, "n": number}) for number, text in enumerate(written)]
-    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
-    for kind in ("csv", "jsonl"):
-        for size in (2, 100):
-            options = quiet(tmp_path / f"{kind}{size}", chunk_rows=size)
-            table = batch.translate(tmp_path / f"rows.{kind}", reverser, **options)
-            assert table["status"].tolist() == ["ok"] * 5 + ["error", "ok"]
-            done = table[table["status"] == "ok"]
-            assert done["translation"].tolist() == [text[::-1] for text in written if text]
-            assert table["n"].tolist() == list(range(7))
-
-
 def test_strange_cells_are_error_rows(reverser, store):
     cells = ["fine", None, float("nan"), pd.NA, 5, b"bytes", ["list"], "half \ud800 pair", " "]
     frame = pd.DataFrame({"text": pd.Series(cells, dtype=object)})
@@ -241,18 +201,13 @@ def test_strange_cells_are_error_rows(reverser, store):
 
 
 def test_recordings_that_cannot_be_read_say_why(reverser, store, tmp_path):
-    (tmp_path / "file").write_bytes(b"")
     (tmp_path / "loop.wav").symlink_to(tmp_path / "loop.wav")
     words = {
         tmp_path / "gone.wav": "there is no file",
         tmp_path: "is a folder",
-        tmp_path / "file" / "inside.wav": "cannot be read: Not a directory",
-        tmp_path / ("x" * 300): "cannot be read: File name too long",
         tmp_path / "loop.wav": "cannot be read: Too many levels",
         "null\0.wav": "cannot be read",
-        "": "is empty in this row",
         " ": "is empty in this row",
-        "https://me:pw@example.com/a.wav?key=1": "cannot be read",
         "data:audio/wav;base64,"
         + "UklG" * 9_000: "data of 36,022 characters (data:audio/wav;base64…), where a path",
         "UklG" * 9_000: "a text of 36,000 characters ('UklGUklGUklGUklGUklG'…) is no path",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 import speechlab as sl
 from speechlab import batch
-from speechlab.batch import Budget, LeaseTurns, Outcome, PlannedCall, Spending
+from speechlab.batch import Budget, Outcome, PlannedCall, Spending
 from speechlab.client import Synthesize
 from speechlab.errors import APIConnectionError
 from support.batches import EN_JA, quiet, texts
@@ -47,11 +46,6 @@ def test_what_is_known_costs_nothing(reverser, store):
     assert plan.summary(PRICES)["cost"] == 0
     run = batch.run(plan, reverser, budget=Budget(prices=PRICES), progress=False)
     assert (run.status, run.manifest["usage"]["cost"]) == ("finished", 0)
-
-
-def test_seconds_of_speech_say_nothing_about_translations(reverser, store):
-    table = batch.translate(texts(5), reverser, budget=Budget(audio_s=0), **quiet(store))
-    assert table["status"].eq("ok").all()
 
 
 @pytest.mark.engines
@@ -101,20 +95,6 @@ def test_a_budget_is_passed_by_calls_under_way_alone(lengths, real, limit, width
         assert first == (spent == 0)
 
 
-def test_a_budget_that_is_too_small_for_one_call_says_so(reverser, translator, store):
-    with pytest.warns(UserWarning, match="the budget of 1 tokens is less than the .* nothing was asked"):
-        table = batch.translate(texts(3), reverser, budget=Budget(tokens=1), **quiet(store))
-    assert table["status"].eq("cancelled").all()
-    assert not translator.calls
-
-
-def test_calls_under_way_give_back_what_they_did_not_need(reverser, store):
-    frame = texts(60)  # which are reserved at two tokens a character, and take about one
-    with pytest.warns(UserWarning, match="the budget of 300 tokens is used up"):
-        table = batch.translate(frame, reverser, budget=Budget(tokens=300), **quiet(store))
-    assert 250 < table["usage_tokens"].sum() <= 300
-
-
 ROWS = 24
 
 
@@ -149,46 +129,6 @@ def test_each_row_begins_with_another_system(store):
     assert all(table["translation"].tolist() == frame_of()["text"].tolist() for table in tables.values())
 
 
-def test_a_slow_system_holds_the_others_near_its_row(store):
-    calls = []
-    process(
-        {
-            "slow": request(calls, "slow", frame_of(), store, 0.005),
-            "fast": request(calls, "fast", frame_of(), store),
-        }
-    )
-    rows = {"slow": -1, "fast": -1}
-    for name, row in calls:
-        rows[name] = row
-        assert abs(rows["slow"] - rows["fast"]) <= 1
-
-
-def test_tables_of_other_lengths_and_stored_rows_keep_the_pace(store):
-    calls = []
-    batch.translate(
-        frame_of(12),
-        request(calls, "a", frame_of(), store).lab,
-        source_lang="en",
-        target_lang="de",
-        store=store,
-        progress=False,
-    )
-    calls.clear()
-    told = []
-    both = {
-        "a": request(
-            calls, "a", frame_of(), store, concurrency=1, progress=lambda *given: told.append(given)
-        ),
-        "b": request(calls, "b", frame_of(8), store, concurrency=1),
-    }
-    tables, _ = process(both)
-    assert tables["a"]["status"].tolist() == ["cached"] * 12 + ["ok"] * 12
-    assert [row for name, row in calls if name == "b"] == list(range(8))
-    middle = next(at for at, (name, _) in enumerate(calls) if name == "a")
-    assert [row for name, row in calls[:middle]] == [0, 1, 2, 3]  # of b, until a has a row to ask for
-    assert told[-1] == (20, 20)  # one count of all
-
-
 def test_a_client_that_cannot_be_asked_fails_alone(store):
     calls = []
     with sl.Client("http://127.0.0.1:9", api_key="nobody-is-there-1", max_retries=0) as nobody:
@@ -199,21 +139,3 @@ def test_a_client_that_cannot_be_asked_fails_alone(store):
     assert list(tables) == ["here"]
     assert list(errors) == ["lost", "too"]
     assert errors["lost"] is errors["too"]
-
-
-def test_leases_of_a_cluster_are_in_turns():
-    plan = SimpleNamespace(rows=[str(row) for row in range(90)])
-    batches = []
-    turns = {name: LeaseTurns.of_plan(batches, plan) for name in "abc"}
-    rows, leases = dict.fromkeys(turns, 0), []
-    sizes = {"a": 4, "b": 30, "c": 8}
-    while any(row < 90 for row in rows.values()):
-        name = next(name for name, row in rows.items() if row < 90 and turns[name].is_next())
-        keys = plan.rows[rows[name] : rows[name] + sizes[name]]
-        turns[name].count_lease(keys)
-        leases.append((name, rows[name]))
-        rows[name] += len(keys)
-        assert max(rows.values()) - min(rows.values()) <= 30
-        if rows[name] >= 90:
-            turns[name].end()
-    assert leases[:6] == [("a", 0), ("b", 0), ("c", 0), ("a", 4), ("a", 8), ("c", 8)]

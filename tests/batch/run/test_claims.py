@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import threading
 import time
 from collections import Counter
 from contextlib import closing
@@ -18,7 +17,7 @@ from speechlab import batch
 from speechlab.client import Client
 from speechlab.service import Database, Ledger, Provider, ServedEngine, run_service
 from speechlab.store import Store
-from support.batches import EN_JA, quiet, texts
+from support.batches import texts
 from support.forked import Script, script
 from support.quick import Tones
 from support.staged import staged_config
@@ -110,24 +109,6 @@ def test_a_process_that_is_killed_takes_no_row_with_it(begin, translator, tmp_pa
 
 
 @pytest.mark.slow
-def test_threads_of_one_process_share_the_rows_too(translator, reverser, store):
-    translator.delay_s = 0.02
-    tables = []
-
-    def work(where):
-        tables.append(batch.translate(texts(100), reverser, **quiet(where)))
-
-    threads = [threading.Thread(target=work, args=(where,)) for where in (store, store, store.path)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert set(translator.calls.values()) == {1}
-    assert len(tables) == 3
-    assert all(set(table["status"]) <= {"ok", "cached"} for table in tables)
-
-
-@pytest.mark.slow
 def test_a_row_that_failed_elsewhere_is_tried_here(begin, translator):
     translator.faults = {"number 7$": 400}
     translator.delay_s = 0.02
@@ -136,30 +117,6 @@ def test_a_row_that_failed_elsewhere_is_tried_here(begin, translator):
         assert [number for number, status in enumerate(statuses) if status == "error"] == [7]
     assert translator.calls["text number 7"] == 2
     assert sum(translator.calls.values()) == 61
-
-
-def test_claims_of_others_are_waited_for(translator, reverser, store):
-    plan = batch.plan_translation(texts(3), reverser, store=store, **EN_JA)
-    claims = store.claims()
-    assert all(claims.claim_key(key) for key in list(plan.calls)[:2])
-
-    def stop(done, total):
-        raise RuntimeError(f"{done} of {total}")
-
-    with pytest.raises(RuntimeError):
-        batch.run(plan, reverser, progress=stop)
-    assert claims.keys == set(list(plan.calls)[:2])
-
-    def let_go():
-        while kept(store) < 1:
-            time.sleep(0.01)
-        claims.release_keys(claims.keys)
-
-    threading.Thread(target=let_go).start()
-    run = batch.run(plan, reverser, progress=False)
-    assert sum(run.manifest["statuses"].values()) == 3
-    assert set(run.manifest["statuses"]) <= {"ok", "cached"}
-    assert set(translator.calls.values()) == {1}
 
 
 KILLS = 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 import shutil
 import sys
 import time
@@ -17,8 +16,7 @@ from speechlab.client import Client
 from speechlab.errors import AuthenticationError, StoreError
 from speechlab.store import Store
 from support.batches import EN_JA, quiet, texts
-from support.forked import script
-from support.translator import Translator, Wire, in_the_way, reached, reply
+from support.translator import Translator, in_the_way, reached, reply
 
 
 class Hostile(Translator):
@@ -93,10 +91,9 @@ def test_a_service_that_is_gone_stops_the_run(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("status", [429, 503])
-def test_what_the_service_asked_for_is_told_when_it_is_given_up(tmp_path, status):
+def test_what_the_service_asked_for_is_told_when_it_is_given_up(tmp_path):
     with pytest.warns(UserWarning, match="the service was given up") as told:
-        table, _ = run(lambda _: no(status, "Retry-After: 1"), tmp_path / "a", 40, give_up_after_s=6)
+        table, _ = run(lambda _: no(503, "Retry-After: 1"), tmp_path / "a", 40, give_up_after_s=6)
     assert (
         str(told[0].message).count("the service asked to wait 1 s") == 2
     )  # why it stopped, and why rows failed
@@ -148,50 +145,6 @@ def test_a_full_disk_ends_the_run_with_one_error(tmp_path, caplog):
     assert "never retrieved" not in caplog.text
 
 
-LIMITED = """
-import resource, sys
-from speechlab import batch
-from speechlab.client import Client
-from speechlab.errors import StoreError
-from support.batches import quiet, texts
-url, folder, limit = sys.argv[1], sys.argv[2], int(sys.argv[3])
-with Client(base_url=url) as lab:
-    batch.translate(texts(1), lab, **quiet(folder))
-    sys.dont_write_bytecode = True  # a module half written would stay
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-    try:
-        batch.translate(texts(400), lab, **quiet(folder))
-    except StoreError as error:
-        print(error)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="RLIMIT_FSIZE is POSIX")
-def test_a_disk_that_fails_within_a_run_is_told(tmp_path):
-    service, folder = Hostile(lambda _: Hostile.OK), tmp_path / "a"
-    with Wire(service.answer) as wire:
-        url = f"http://127.0.0.1:{wire.port}"
-        limited = script(LIMITED, url, folder, 200_000)
-        assert limited.returncode == 0, limited.stderr
-        made = sum(service.calls.values())
-        with Client(base_url=url) as lab:
-            table = batch.translate(texts(400), lab, **quiet(folder))
-    told = (
-        f"the store {folder} cannot be read or written (disk I/O error): free space, a limit on the size of "
-        "files (ulimit -f) or the disk itself may be the reason; stored results stay valid; "
-    )
-    assert limited.stdout.startswith(told)
-    kept = int(
-        re.fullmatch(
-            r"(\d+) of 400 rows are kept in run \S+, and .* resumes from there",
-            limited.stdout[len(told) :].strip(),
-        )[1]
-    )
-    assert 1 < kept <= made < kept + 4 * 16
-    assert Counter(table["status"]) == {"cached": kept, "ok": 400 - kept}
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows removes and moves no open files")
 @pytest.mark.parametrize("happens", [shutil.rmtree, lambda folder: folder.rename(folder.with_name("b"))])
 def test_a_store_that_is_removed_or_moved_ends_the_run(tmp_path, happens):
@@ -211,8 +164,9 @@ def test_a_store_that_is_removed_or_moved_ends_the_run(tmp_path, happens):
     assert not (folder / "store.sqlite").exists()
 
 
-@pytest.mark.parametrize("at", [1, 7, 60])
-def test_a_function_of_progress_that_raises_ends_the_run(tmp_path, at):
+def test_a_function_of_progress_that_raises_ends_the_run(tmp_path):
+    at = 7
+
     def tell(done, total):
         if done == at:
             raise LookupError("no such widget")

@@ -12,13 +12,11 @@ import pandas as pd
 import pytest
 
 from speechlab import batch
-from speechlab.batch import Counts, Outcome, Tally
-from speechlab.errors import InvalidRequestError
-from speechlab.notebook import open_bar
+from speechlab.batch import Outcome, Tally
 from speechlab.widgets import BatchPreview
 from support.batches import EN_JA, Notes, texts
 from support.forked import Script
-from support.translator import Translator, Wire, reached, reply
+from support.translator import Translator, Wire, reply
 
 
 def test_a_watcher_is_told_each_call_once_and_the_end(reverser, translator, store):
@@ -51,29 +49,6 @@ def test_the_preview_shows_the_last_rows_of_a_real_run(reverser, translator, sto
     assert "most often: HTTP 400" in preview.summary
 
 
-def test_the_page_is_told_five_times_a_second_at_most():
-    preview = BatchPreview(rows=2)
-    pushes = []
-    preview.observe(lambda change: pushes.append(change["new"]), "summary")
-    preview.begin("synthesize")
-    for n in range(1, 200):
-        preview.update([Outcome("ok", latency_s=0.1)], Counts(n, 199, 0, 0, 1.0))
-    assert len(pushes) < 100  # on a slow machine more than one
-    preview.end()
-    assert pushes[-1].startswith("199 of 199 calls")
-    assert len(preview.recent) == 2
-
-
-def test_long_texts_are_cut_and_stopped_runs_say_so():
-    preview = BatchPreview()
-    preview.begin("synthesize")
-    preview.update([Outcome("error", error_text="x" * 10_000)], Counts(1, 7_000, 1, 0, 3.0))
-    preview.end()
-    assert len(preview.recent[0]["text"]) == 300
-    told = "1 of 7,000 calls · 1 failed · 0 cached · 0.3 calls/s · stopped after 3 s · most often: "
-    assert preview.summary == told + "x" * 100 + "…"
-
-
 def test_in_a_notebook_a_batch_shows_its_preview(reverser, store, monkeypatch):
     shown = []
     cell = SimpleNamespace(get_parent=lambda: {"header": {"msg_id": "first"}})
@@ -84,15 +59,7 @@ def test_in_a_notebook_a_batch_shows_its_preview(reverser, store, monkeypatch):
     (preview,) = shown
     assert isinstance(preview, BatchPreview)
     assert (preview.title, preview.done, preview.running) == ("Translation", 3, False)
-    with batch.show_progress(True, 3, "quality", unit="clip") as advance:  # in the same cell: a line more
-        advance(2)
-    assert shown == [preview]
-    assert (preview.earlier[0]["title"], preview.title) == ("Translation", "Quality")
-    assert re.match(r"2 of 3 clips · [\d.,]+ clips/s · stopped after", preview.summary)
     cell.get_parent = lambda: {"header": {"msg_id": "second"}}
-    with batch.show_progress(True, 1, "sounds", delay_s=60) as advance:  # too short to be seen
-        advance()
-    assert shown == [preview]
     with batch.show_progress(True, 1, "sounds") as advance:
         advance()
     assert len(shown) == 2
@@ -107,12 +74,6 @@ def test_rows_that_cannot_be_asked_are_counted_as_well(reverser, store):
         assert preview.summary.startswith(summary)
 
 
-def test_a_number_of_rows_that_makes_no_sense_is_refused():
-    for rows in (0, 51, None, "5", 2.5, True):
-        with pytest.raises(InvalidRequestError, match="from 1 to 50"):
-            BatchPreview(rows=rows)
-
-
 BAR = """
 import pandas as pd, sys
 from speechlab import batch
@@ -120,16 +81,6 @@ from speechlab.client import Client
 lab = Client(base_url=sys.argv[1])
 frame = pd.DataFrame({"text": [f"text {n}" for n in range(40)]})
 batch.translate(frame, lab, source_lang="en", target_lang="ja", store=sys.argv[2])
-"""
-
-
-READING = """
-import pandas as pd, sys
-from speechlab import batch
-from speechlab.client import Client
-batch._process._BAR_DELAY_S = 0.0  # else the bar of a fast machine is never seen
-frame = pd.DataFrame({"audio": [sys.argv[3]] * 150})
-batch.plan_transcription(frame, Client(base_url=sys.argv[1]), store=sys.argv[2])
 """
 
 
@@ -201,65 +152,6 @@ def test_the_bar_says_what_a_run_waits_for(tmp_path, columns):
     assert all(whole.fullmatch(line) for line in waiting), waiting
     assert any(", 1 s" in line for line in waiting)
     assert any("40/40" in line and "waiting" not in line for line in lines)
-
-
-@pytest.mark.slow
-def test_the_preview_says_what_a_run_waits_for(store):
-    preview, said = BatchPreview(), []
-    preview.observe(lambda change: said.append(change["new"]), "summary")
-    with reached(Quota()) as lab:
-        batch.translate(texts(40), lab, store=store, progress=preview, **EN_JA)
-    waiting = [line for line in said if "waiting" in line]
-    assert waiting
-    for line in waiting:
-        assert re.fullmatch(
-            r"\d+ of 40 calls · 0 failed · 0 cached · waiting for the service's quota(, \d s)?", line
-        )
-    assert said[-1].startswith("40 of 40 calls · 0 failed · 0 cached · ")
-    assert "waiting" not in said[-1]
-
-
-def test_a_long_wait_is_told_in_minutes(tmp_path):
-    busy = reply(429, {"code": 1, "name": "Quota", "message": "none left"}, "Retry-After: 1800")
-
-    class Busy(Translator):
-        async def answer(self, head, body):
-            return busy if head.startswith(b"POST") else await super().answer(head, body)
-
-    class Impatient(Notes):
-        def update(self, outcomes, counts):
-            super().update(outcomes, counts)
-            if counts.waiting:
-                raise RuntimeError(counts.waiting)
-
-    words = r"waiting for the service's quota, (30 min \d|29 min 5\d) s"
-    with (
-        # a key of its own: other clients of the same key and address would wait as well, and ports come again
-        reached(Busy(), api_key="sl:that-waits-for-half-an-hour") as lab,
-        pytest.raises(RuntimeError, match=words),
-    ):
-        batch.translate(texts(4), lab, store=tmp_path, progress=Impatient(), **EN_JA)
-
-
-@pytest.mark.slow
-def test_a_bar_shows_how_far_recordings_are_read(translator, tmp_path):
-    (tmp_path / "long.wav").write_bytes(bytes(200_000))
-    shown = on_a_terminal(READING, translator.base_url, tmp_path / "s", tmp_path / "long.wav")
-    assert b"read recordings:" in shown
-    assert b"/150" in shown
-
-
-def test_stages_without_a_batch_have_a_bar(monkeypatch):
-    bars = []
-
-    def remember(*given, **how):
-        bars.append(given)
-        return open_bar(*given, **how)
-
-    monkeypatch.setattr("speechlab.batch._run.progress.open_bar", remember)
-    with batch.show_progress(True, 3, "quality", unit="clip") as advance:
-        advance(2)
-    assert bars == [(3, "quality", "clip")]
 
 
 def test_the_time_left_goes_by_the_sizes_of_calls(monkeypatch):

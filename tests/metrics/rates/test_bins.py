@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from speechlab.errors import InvalidRequestError
 from speechlab.metrics import by_bins, score, summarize
 
 
@@ -41,6 +42,8 @@ def test_given_edges_include_empty_bins(scored):
     assert table["error_rate"].tolist()[1] == one["error_rate"]
     assert table["error_rate_low"].tolist()[1] == one["error_rate_low"]
     assert by_bins(scored, "duration_s", bins=[3, 4])["utterances"].sum() < 200
+    with pytest.raises(InvalidRequestError, match="not numbers"):
+        by_bins(scored, "speaker", 5)
 
 
 def test_missing_and_constant_measures(scored):

@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
@@ -71,6 +71,7 @@ def test_classes_have_their_own_rates_and_the_last_row_has_all():
 
 
 @pytest.mark.slow
+@settings(max_examples=40)
 @given(WORDS, WORDS, st.data())
 def test_counts_follow_the_alignment(said, heard, data):
     start = data.draw(st.integers(0, len(said) - 1))

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import error_rate, from_jiwer
-from speechlab.text import normalizer
 from support import adversarial
 
 ODD = [*adversarial.WORDS, "\x00"]
@@ -110,15 +109,8 @@ def test_code_for_jiwer_takes_our_results_and_gives_its_own():
     again = from_jiwer(output)
     assert (again.unit, again.errors, again.alignments[0].text) == ("char", 1, ours.alignments[0].text)
     assert jiwer.collect_error_counts(error_rate(["a b"], ["a c"]).to_jiwer())[0] == {("b", "c"): 1}
-    for output, problem in (
-        ("good morning", "a result of jiwer"),
-        (
-            jiwer.process_words(["a", "no\u00a0break"], ["a", "b"]),
-            r"pair 1 of the output has .* inside a word",
-        ),
-    ):
-        with pytest.raises(InvalidRequestError, match=problem):
-            from_jiwer(output)
+    with pytest.raises(InvalidRequestError, match=r"pair 1 of the output has .* inside a word"):
+        from_jiwer(jiwer.process_words(["a", "no\u00a0break"], ["a", "b"]))
 
 
 def test_no_utterances_have_no_rate():
@@ -148,19 +140,6 @@ def test_a_language_has_its_normalizer_and_units(unit, language, said, heard, ra
     result = error_rate(said, heard, unit=unit, language=language)
     assert result.rate == rate
     assert ("openjtalk" in result.signature) == (unit == "reading")
-
-
-def test_normalizers_of_every_kind():
-    said, heard, basic = "A, B", "a b", normalizer("basic")
-    for normalize, rate, signature in [
-        (None, 1.0, "none"),
-        ("basic", 0.0, basic.signature),
-        (basic, 0.0, basic.signature),
-        (lambda text: text.lower().replace(",", ""), 0.0, "norm:custom:"),
-    ]:
-        result = error_rate(said, heard, normalize=normalize)
-        assert result.rate == rate
-        assert signature in result.signature
 
 
 def test_errors_name_the_value_and_the_remedy():
@@ -232,7 +211,7 @@ def test_intervals_from_few_utterances_cover_the_truth(n, low, high):
         lengths = random_.integers(5, 20, utterances)
         return random_.binomial(lengths, 0.1), lengths
 
-    assert low <= simulate_coverage(draw, corpora=300, utterances=n) <= high
+    assert low <= simulate_coverage(draw, corpora=200, utterances=n) <= high
 
 
 @pytest.mark.parametrize(("n", "share"), [(20, 0.05), (50, 0.02)])
@@ -248,6 +227,7 @@ def test_intervals_reach_what_the_sample_may_lack(n, share):
     assert simulate_coverage(draw, corpora=150, utterances=n) >= 0.95
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=2, max_size=12), st.integers(1, 6))
 def test_an_interval_holds_its_rate_and_ends_above_zero(counts, blocks):
     result = rate_of(*zip(*counts, strict=True))
@@ -278,6 +258,9 @@ def test_alignments_have_tokens_edits_text_and_html():
         ("insert", None, "d", 3, 3),
     ]
     assert pickle.loads(pickle.dumps(one)) == one
+    rate = error_rate(["a b"], ["a c"], language="en")
+    for _ in range(2):  # also after its edits were asked for
+        assert pickle.loads(pickle.dumps(rate)).rate == rate.rate == 0.5
     assert [part in bold.html for part in ("<b>", "&lt;b&gt;", "<del", "<ins")] == [False, True, True, True]
 
 

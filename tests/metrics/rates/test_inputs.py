@@ -27,7 +27,6 @@ def test_series_lists_and_tables_give_the_same():
     pd.testing.assert_frame_equal(scored.drop(columns=["who", "k"]), listed)
     whole = summarize(scored)
     pd.testing.assert_frame_equal(summarize(FRAME, **NAMES, language="de"), whole)
-    pd.testing.assert_frame_equal(summarize(FRAME["said"], FRAME["heard"], language="de"), whole)
     pd.testing.assert_frame_equal(by_bins(FRAME, "k", 2, **NAMES, language="de"), by_bins(scored, "k", 2))
 
 

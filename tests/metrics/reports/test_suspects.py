@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
-import pytest
 
-from speechlab.errors import InvalidRequestError
 from speechlab.metrics import suspects
 
 WORDS = "the old clock on the north tower strikes twice before the market opens at dawn".split()  # noqa: SIM905
@@ -75,9 +73,3 @@ def test_the_most_certain_and_the_most_differences_are_first():
         ("今日は山で花を見る", "今日は海で魚を見る", "今日は海で魚を見る", "ja"),
     )
     assert suspects(table, ["a", "b"]).index.tolist() == [2, 1, 0]
-
-
-def test_one_system_has_nobody_to_agree_with():
-    with pytest.raises(InvalidRequestError, match="two systems or more") as refused:
-        suspects(rows(), ["a"])
-    assert refused.value.parameter == "hypotheses"

@@ -67,11 +67,10 @@ def test_pauses_are_left_out_much_as_the_original_does_it(weights):
 
 @pytest.mark.slow
 def test_similarity_is_of_speakers(weights):
-    one, again, other = (AudioClip(voice(pitch, 3, seed=pitch), RATE) for pitch in (120, 123, 240))
+    one, again, other = (AudioClip(voice(pitch, 2, seed=pitch), RATE) for pitch in (120, 123, 240))
     embedding = speaker_embedding(one)
     alike, apart = speaker_similarity(embedding, again), speaker_similarity(one, other)
     assert alike > apart + 0.1
-    assert speaker_similarity(other, embedding) == pytest.approx(apart, abs=1e-6)
     stereo = AudioClip(np.stack([one.samples, one.samples], axis=1), RATE)
     assert speaker_similarity(embedding, stereo) == pytest.approx(1, abs=1e-6)
 

@@ -64,8 +64,6 @@ def test_japanese_words_and_several_files():
     assert found.words["file"].tolist() == ["a", "a", "b"]
     assert found.within(0.2).matched == 0
     assert found.within(0.5).f1 == 1.0
-    alone = word_times(said, said[said["file"] == "a"], unit="char", language="ja").within(0)
-    assert (alone.matched, alone.reference, alone.hypothesis) == (2, 3, 2)
 
 
 def test_nothing_in_common():
@@ -75,12 +73,11 @@ def test_nothing_in_common():
         assert np.isnan(found.edges()["mean_abs_s"]).all()
     assert math.isnan(word_times(empty, empty).within(0.1).f1)
     late = SAID.assign(start=SAID["start"] + 60, end=SAID["end"] + 60)
-    assert word_times(SAID, late).within(100).matched == 0
     assert word_times(SAID, late, collar=math.inf).within(60).f1 == 1.0
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=5),
     st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=5),
@@ -181,9 +178,6 @@ def test_word_times_take_a_reference_of_texts():
     assert "3 of 4 words recognized; their times are unknown" in repr(found)
     with pytest.raises(InvalidRequestError, match="no times of words"):
         found.within(0.1)
-    japanese = pd.DataFrame({"start": [0.0, 1.0], "end": [1.0, 2.0], "word": ["3時", "だった"]})
-    by_characters = word_times(pd.DataFrame({"text": ["三時です"]}), japanese, unit="char", language="ja")
-    assert by_characters.words["correct"].tolist() == [True, False]
 
 
 SHOWN = st.sampled_from(["a", "b", "c", "dd"])

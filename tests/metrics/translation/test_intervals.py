@@ -46,9 +46,6 @@ def test_intervals_are_repeatable_and_blocks_widen_them():
     wide = score.confidence_interval("bleu", groups=[i // 10 for i in range(300)])
     assert wide.high - wide.low > 1.5 * (high - low)
     assert np.isnan(score_translations(["a b"], ["a c"]).confidence_interval()).all()
-    frame = score.frame(draws=200)
-    assert frame["metric"].tolist() == ["chrf", "bleu"]
-    assert (frame["low"] < frame["score"]).all()
 
 
 @pytest.mark.slow
@@ -120,8 +117,6 @@ def test_glossary_by_references():
     table = glossary_terms(references, ["the cat!", "cat dog"], ["cat", "dog", "bird"], language="en")
     assert table[["expected", "found"]].values.tolist() == [[2, 1], [1, 1], [0, 0]]
     assert table["missed_in"].tolist() == [[0], [], []]
-    unknown = glossary_terms(["東京タワーへ"], ["東京へ"], {"Tokyo Tower": "東京タワー"})
-    assert unknown["missed"].tolist() == [1]
 
 
 SOURCES = ["会議室は三階です。", "会議室を予約した。", "明日は雨です。"]

@@ -112,9 +112,6 @@ def test_blocks_decide_the_verdict():
     assert (block["difference"], block["p"], block["verdict"]) == (0.25, 1.0, ALIKE)
     assert block["signature"].endswith("|seed:12345|ar:300|blocks:4")
     assert blocked["p_sacrebleu"].isna().all()
-    lists = {name: frame[name][:40].tolist() for name in systems}
-    again = compare_translations(["x"] * 40, lists, groups=documents, **how)
-    pd.testing.assert_frame_equal(again, blocked.reset_index()[again.columns])
     of_bootstrap = compare_translations(frame, systems, groups="document", test="bootstrap", **how)
     assert of_bootstrap["p"].between(0, 1).sum() == 2
     assert of_bootstrap["verdict"].isna().all()
@@ -182,8 +179,6 @@ def test_the_interval_of_a_difference_is_paired_and_covers_it():
     row = compare_translations(said, twins, metrics=["chrf"], draws=300).iloc[0]
     alone = score_translations(said, twins["one"]).confidence_interval("chrf", draws=300)
     assert row["high"] - row["low"] < (alone.high - alone.low) / 4
-    bootstrap = compare_translations(said, twins, metrics=["chrf"], draws=300, test="bootstrap").iloc[0]
-    assert (bootstrap["low"], bootstrap["high"]) == (row["low"], row["high"])
 
 
 def test_equal_translations_leave_room_for_what_a_sample_lacks():
