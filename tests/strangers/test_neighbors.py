@@ -14,7 +14,7 @@ import pytest
 
 from speechlab import ConfigurationError
 from speechlab.audio import encode
-from speechlab.engines import EngineVoice, ReadHere, Recognition, RecognitionSegment, TranslationDelta
+from speechlab.engines import EngineVoice, Recognition, RecognitionSegment, TranslationDelta
 from speechlab.service import (
     OnceAMinuteFilter,
     Provider,
@@ -163,15 +163,6 @@ def test_a_confidence_is_a_number_and_a_segment_has_times(wild):
     for end_s in (math.nan, math.inf):
         engine.recognition = Recognition("ten", "en", 0.5, (RecognitionSegment(0.0, end_s, "ten"),))
         assert http.recognize(RECORDING, vad="segments").status == 500
-
-
-def test_numbers_of_any_length_are_read():
-    pytest.importorskip(
-        "hibari", reason="needs the package hibari-tts"
-    )  # which has words for 33 figures at most
-    for unit in ("9,", "9", "12,", "9,9 ", "1,000,"):
-        for count in (1, 40, 400):
-            assert ReadHere().english(unit * count), unit
 
 
 def test_refusals_are_logged_once_a_minute(wild, caplog):

@@ -77,9 +77,7 @@ def test_a_report_copies_recordings_alone(tmp_path, private):
     assert copies == ["001-private.wav"]
 
 
-@pytest.mark.parametrize(
-    "cell", ["{home}/private.wav", "../home/private.wav", "audio/../../home/private.wav"]
-)
+@pytest.mark.parametrize("cell", ["{home}/private.wav", "audio/../../home/private.wav"])
 def test_a_loaded_report_has_no_recordings_of_its_reader(tmp_path, private, saved, cell):
     cell = cell.format(home=private)
     set_cells(saved, audio=cell)
@@ -183,15 +181,6 @@ def test_a_damaged_record_is_refused(saved):
     assert evaluate.Report.load(saved)
 
 
-@pytest.mark.slow
-def test_hashes_of_files_elsewhere_are_not_told(saved, private):
-    record = json.loads((saved / "record.json").read_bytes())
-    record["sha256"][str(private / "id_rsa")] = "0" * 64
-    (saved / "record.json").write_text(json.dumps(record))
-    unequal = evaluate.verify(saved).unequal.set_index("place")["reported"]
-    assert unequal.filter(like="id_rsa").tolist() == ["missing"]
-
-
 @pytest.mark.parametrize("name", ["page.html", "a/new", "theirs"])
 def test_a_full_disk_leaves_the_whole_report_or_none(tmp_path, saved, monkeypatch, name):
     resource = pytest.importorskip("resource")
@@ -212,11 +201,8 @@ FORGERIES = [
     ("<main>", "<p>The answer is 0%.</p><main>"),
     ("</main>", "</main><p>The answer is 0%.</p>"),
     ("</style>", "h1 { display: none } </style>"),
-    ("<title>", "<title>Not the "),
     ('<script type="module" async>', '<script type="module" async>alert(1);'),
-    ("<h1 ", '<h1 style="display:none" '),
     ("<h1 ", "<p><strong>The sound of 1 of 2 rows is not in this page. All is well.</strong></p><h1 "),
-    ("</body>", "<!-- a remark --></body>"),
     ("script-src '", "script-src * '"),
     ('"label":"Text"', '"label":"Heard"'),
 ]
@@ -276,7 +262,6 @@ BOMBS = {
     "texts": lambda: pack_spaces(120),
     "dictionary": lambda: pack_spaces(1, 34),  # of 512 MiB
     "rows": lambda: lzma.compress(b'{"table": {"text": ["S900000000", ["a"]]}}'),
-    "values": lambda: lzma.compress(b'{"table": [' + b"[]," * 4_000_000 + b"1]}"),
 }
 
 
