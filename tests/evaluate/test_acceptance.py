@@ -80,17 +80,6 @@ def test_what_was_chosen_by_hand_makes_no_bound_and_other_notes_are_refused():
         evaluate.acceptance(made.drop(columns="check"))
 
 
-def test_what_a_budget_left_is_not_asked_and_nothing_failed():
-    made = lines(2, None, None)
-    made = made.assign(
-        status=["ok"] * 2 + ["cancelled"] * 2, error="not asked: the budget is used up", why=None
-    )
-    report = evaluate.acceptance(made)
-    assert report.conclusion.text == "2 of 4 lines are ready; 2 were not asked."
-    assert report.table["state"].tolist() == ["not asked"] * 2 + ["ready"] * 2
-    assert report.table["why"].tolist()[:2] == ["not asked: the budget is used up"] * 2
-
-
 def test_the_bound_is_exact():
     assert compute_count_bound(38, 38, 0) == 0
     assert compute_count_bound(100_000, 59, 0) / 100_000 == pytest.approx(1 - 0.05 ** (1 / 59), abs=2e-4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -62,41 +61,8 @@ def test_groups_and_chance_are_the_first_sentence_and_each_set_has_its_own(repor
     assert summary[["rank_low", "rank_high"]].to_numpy().tolist() == [[1, 2]] * 2 + [[3, 5]] * 3 + [[6, 6]]
     assert summary["needed"].dropna().min() > 300
     assert summary["needed"].isna()[[0, 2, 5]].all()
-    assert r"\toprule" in report.to_latex()
     assert sets.groupby("set")["group"].max().to_dict() == {"read": "c", "said": "c"}
     assert differences["condition"].value_counts().to_dict() == {"all sets": 15, "read": 15, "said": 15}
-    whole = differences[differences["condition"] == "all sets"]
-    assert (set(whole["n"]), whole["low"].notna().all(), differences["low"].notna().sum()) == (
-        {300},
-        True,
-        15,
-    )
-    assert [view.title for view in report.build_views()] == ["Ranks", "By set"]
-
-
-def test_where_any_pair_differs_there_are_groups(tmp_path):
-    words = list(map("".join, product("bdfgklmnprst", "aeiou", "lmnrst")))
-    said = [" ".join(words[row : row + 4]) for row in range(120)]
-    wrong = {"wild": lambda row: "zo zu za ze" if row % 40 == 0 else said[row]}  # few errors, all at once
-    wrong |= {"calm": lambda row: f"x{said[row]}" if row % 9 == 0 else said[row]}
-    wrong |= {"poor": lambda row: f"x{said[row]}" if row % 9 == 0 or row % 8 == 0 else said[row]}
-    rows = [(name, text, make(row)) for name, make in wrong.items() for row, text in enumerate(said)]
-    table = pd.DataFrame(rows, columns=["system", "text", "hypothesis"])
-    table.assign(id=[*range(120)] * 3).to_csv(tmp_path / "set.csv", index=False)
-    report = evaluate.audit(tmp_path / "set.csv")
-    assert report.summary["system"].tolist() == ["wild", "calm", "poor"]
-    assert report.summary["group"].tolist() == ["ab", "a", "b"]
-    assert (
-        report.differences.set_index(["a", "b"])["verdict"].to_dict()["wild", "poor"] == "no difference shown"
-    )
-    assert report.conclusion.text == "wild and calm lead and cannot be told apart; poor is worse."
-
-
-def test_equal_systems_are_ties_in_files_of_the_leaderboard(tmp_path):
-    report = evaluate.audit(publish(tmp_path, [0.1] * 3, leaderboard=True), normalize="open-asr")
-    assert report.conclusion.text == "None of 3 systems can be told apart."
-    assert set(report.summary["system"]) == {"org-m0", "org-m1", "org-m2"}
-    assert set(report.table["set"]) == {"org-read_test"}
 
 
 @pytest.mark.slow
@@ -121,25 +87,6 @@ def test_a_place_is_suspected_where_most_others_agree_by_more_than_notation(tmp_
     assert (place["reference"], place["others"], place["agreeing"]) == ("cats", "hats", 3)
     assert report.summary.set_index("system")["followed"].to_dict() == {"a": 0, "b": 0, "c": 0, "d": 1}
     assert not report.summary["follows"].any()  # one place is too few
-
-
-def test_what_not_all_have_is_left_out_and_said(tmp_path):
-    publish(tmp_path, [0.1, 0.2])
-    path = tmp_path / "m1" / "read.csv"
-    rows = pd.read_csv(path)
-    rows.loc[3, "hypothesis"] = None
-    rows.loc[4, "text"] = "another one"
-    rows.head(140).to_csv(path, index=False)
-    publish(tmp_path, [0.1], sets=["alone"])
-    report = evaluate.audit(tmp_path)
-    assert report.summary["utterances"].tolist() == [138, 138]
-    assert report.answer.endswith("m1 has no prediction for 1 of 140 utterances.")
-    assert list(report.notes) == [
-        "m1/read.csv: 1 empty cell taken as no prediction.",
-        "The texts are taken as English.",
-        "alone: 150 of 150 utterances left out, which m1 lacks, or has with another reference.",
-        "read: 13 of 151 utterances left out, which m0 or m1 lacks, or has with another reference.",
-    ]
 
 
 def write_lines(folder, **outputs):
@@ -174,16 +121,6 @@ def test_one_runaway_utterance_is_said_with_the_ranks_without_it(tmp_path):
     assert "One utterance makes 900 of 900 errors of a; without it, a leads; b is worse." in report.answer
 
 
-def test_few_places_of_wrong_references_are_counted(tmp_path):
-    others = [f"w299 {text}" for text in SAID[:40]]
-    systems = dict.fromkeys("abcd", others) | {"e": SAID[:40]}
-    report = evaluate.audit(write_lines(tmp_path, **systems))
-    assert not report.summary["follows"].any()
-    assert "It takes 50 wrong references" in report.build_views()[0].note
-    assert str(report.findings[0]).startswith("e has 40 of 40 places")
-    assert report.build_views()[0].columns[-1].texts[0] == "100.0% of 40"
-
-
 def test_repeats_and_speakers_count_once(tmp_path):
     speakers = np.repeat([f"p{number}" for number in range(15)], 10)
     report = evaluate.audit(publish(tmp_path, [0.1, 0.2], speaker=speakers))
@@ -200,9 +137,9 @@ def test_reports_are_audited_in_their_language(tmp_path):
     study = evaluate.recognition(
         None, frame.assign(two=frame["text"]), hypotheses=["one", "two"], progress=False
     )
-    study.save(tmp_path / "reports" / "one")
+    folder = study.save(tmp_path / "reports" / "one")
     report = evaluate.audit(tmp_path / "reports")
-    assert evaluate.audit(study.save(tmp_path / "page.html")).answer == report.answer
+    assert evaluate.audit(folder / "report.html").answer == report.answer
     assert report.table["signature"].str.contains(r"lang:de\|").all()
     assert report.summary.set_index("system")["errors"].to_dict() == {"two": 0, "one": 2}
 
@@ -300,40 +237,27 @@ def test_files_of_one_folder_are_systems_and_what_is_not_read_is_said(tmp_path):
     broken = {
         "d.csv": b"",
         "e.csv": "text,hypothesis\ncaf\u00e9,y".encode("latin-1"),
-        "f.csv": b"text,hypothesis,model\nx,y,\n",
         "g.parquet": bytes(range(256)),
-        "h.tsv": "text\thypothesis\nx\ty".encode("utf-16-le"),
     }
     for name, content in broken.items():
         (folder / name).write_bytes(content)
     (folder / "i.jsonl").symlink_to("gone.jsonl")
     whole = evaluate.audit(folder)
     assert whole.conclusion.text == report.conclusion.text
-    assert whole.answer.endswith("d.csv and 5 others could not be read; 3 of 9 systems are compared.")
-    assert [note.split()[0] for note in whole.notes[:6]] == [*broken, "there"]
+    assert whole.answer.endswith("d.csv and 3 others could not be read; 3 of 7 systems are compared.")
+    assert [note.split()[0] for note in whole.notes[:4]] == [*broken, "there"]
 
 
-@pytest.mark.slow
-def test_a_file_that_cannot_be_read_costs_its_system_and_no_set(tmp_path):
-    publish(tmp_path, [0.1] * 4, rows=30, sets=("read", "said"))
-    (tmp_path / "m2" / "said.csv").write_bytes(b"\xff\x00")
-    report = evaluate.audit(tmp_path)
-    assert set(report.summary["utterances"]) == {60}
-    assert set(report.summary["system"]) == {"m0", "m1", "m3"}
-    assert report.answer.endswith(
-        "m2/said.csv cannot be read as csv: line 1 is not UTF-8; m2 is left out, as it has 30 of the others' "
-        "60 utterances with their reference; 3 of 4 systems are compared."
-    )
-    assert evaluate.verify(report.save(tmp_path / "page.html")).answer.endswith("all equal.")
-
-
-def test_a_malformed_line_costs_itself(tmp_path):
-    publish(tmp_path, [0.1, 0.2], leaderboard=True)
+def test_ties_and_a_malformed_line_of_the_leaderboard(tmp_path):
+    publish(tmp_path, [0.1] * 3, leaderboard=True)
     path = tmp_path / "MODEL_org-m1_DATASET_org-read_test.jsonl"
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:2], "{", *lines[3:]]))
-    report = evaluate.audit(tmp_path)
-    assert report.summary["utterances"].tolist() == [149, 149]
+    report = evaluate.audit(tmp_path, normalize="open-asr")
+    assert report.conclusion.text == "None of 3 systems can be told apart."
+    assert set(report.summary["system"]) == {"org-m0", "org-m1", "org-m2"}
+    assert set(report.table["set"]) == {"org-read_test"}
+    assert report.summary["utterances"].tolist() == [149] * 3
     assert report.notes[0].startswith(f"{path.name}, line 3: ")
 
 
@@ -348,8 +272,6 @@ def test_the_command_saves_an_audit_that_proves_itself(tmp_path):
     proof = evaluate.verify(page)
     assert proof.answer.endswith("all equal.")
     assert proof.title == "Who is first?"
-    refused = CliRunner().invoke(app, ["audit", str(tmp_path / "nothing")])
-    assert isinstance(refused.exception, InvalidRequestError)
 
 
 def slips(share, seed):

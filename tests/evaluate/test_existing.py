@@ -34,64 +34,21 @@ def said(sound: sl.AudioClip) -> str:
     return TEXTS[round(sound.peak * 100) - 1]
 
 
-def test_hypotheses_are_scored_without_a_call(texts, tmp_path):
-    texts.loc[3, "old"] = None
-    report = evaluate.recognition(None, texts, hypotheses={"new": "good", "week 1": "old"}, store=tmp_path)
-    assert report.summary.set_index("system")["wer"].round(3).to_dict() == {"new": 0.0, "week 1": 0.143}
-    assert report.answer.startswith(
-        "Take new. It makes significantly fewer errors than “week 1” on 23 recordings"
-    )
-    assert report.failures()["error"].tolist() == ["the table has no output of this system"]
-    assert report.table["status"].value_counts().to_dict() == {"cached": 2 * COUNT - 1, "error": 1}
-    assert report.record["runs"] == []
-    alone = evaluate.recognition(None, texts, hypotheses="good", store=tmp_path)
-    assert alone.summary["wer"].tolist() == [0.0]
-    assert "system" not in alone.table.columns
-    changes = evaluate.recognition(None, texts, hypotheses="old", store=tmp_path).compare(alone)
-    assert changes.answer.startswith("The error rate of English rose from 0.0% to 14.3%")
-
-
-def test_hypotheses_stand_beside_what_a_system_recognizes(texts, tmp_path):
-    table = texts.assign(audio=[clip(n) for n in range(COUNT)])
-    how = {"store": tmp_path, "progress": False}
-    with sl.system("ears", transcribe=said, version="1") as lab:
-        report = evaluate.recognition(lab, table, hypotheses=["old"], speed=2, **how)
-        assert report.systems == ["lab", "old"]
-        assert set(report.speed["system"]) == {"lab"}
-        named = evaluate.recognition({"ears": lab}, table, hypotheses={"week 1": "old"}, **how)
-        assert named.systems == ["ears", "week 1"]
-
-
-def test_the_table_of_a_batch_is_scored_as_it_is(texts, tmp_path):
-    with sl.system("ears", transcribe=said, version="1") as lab:
-        sounds = texts.assign(audio=[clip(n) for n in range(COUNT)])
-        done = sl.batch.transcribe(sounds, lab, store=tmp_path, progress=False)
-    report = evaluate.recognition(None, done, hypotheses="hypothesis", store=tmp_path)
-    assert report.summary["wer"].tolist() == [0.0]
-
-
-def test_translations_that_exist(tmp_path):
-    table = pd.DataFrame({"text": TEXTS, "source_lang": "en", "target_lang": "de"})
-    table = table.assign(
-        reference=[text.upper() for text in TEXTS], good=lambda one: one["reference"], bad="Nein."
-    )
-    table.loc[2, "bad"] = None
-    report = evaluate.translation(None, table, hypotheses={"good": "good", "bad": "bad"}, store=tmp_path)
-    assert report.answer.startswith("Take good. good 100.0 chrF, bad 0.9")
-    assert report.summary["system"].tolist() == ["good", "bad"]
-    assert report.summary["chrf"].tolist()[0] == 100
-    assert report.table["status"].value_counts().to_dict() == {"cached": 2 * COUNT - 1, "error": 1}
+def test_translations_that_exist_stand_beside_those_of_a_system(tmp_path):
+    table = pd.DataFrame({"text": TEXTS[:4], "source_lang": "en", "target_lang": "de"})
+    table = table.assign(reference=table["text"].str.upper(), bad=["Nein.", "Nein.", None, "Nein."])
     with sl.system("upper", translate=str.upper, version="1") as lab:
-        beside = evaluate.translation(lab, table, hypotheses=["bad"], store=tmp_path, progress=False)
-    assert beside.summary["system"].tolist() == ["lab", "bad"]
-    alone = evaluate.translation(None, table, hypotheses="good", store=tmp_path)
-    assert "system" not in alone.summary.columns
+        report = evaluate.translation(lab, table, hypotheses=["bad"], store=tmp_path, progress=False)
+    assert report.summary.set_index("system")["chrf"]["lab"] == 100
+    assert report.summary["system"].tolist() == ["lab", "bad"]
+    assert report.failures()["error"].tolist() == ["the table has no output of this system"]
+    assert report.table["status"].value_counts().to_dict() == {"ok": 4, "cached": 3, "error": 1}
 
 
 def test_recordings_that_exist_are_ranked(tmp_path):
     rows = [
         {"text": TEXTS[n], "language": "en", "voice": voice, "audio": clip(n, sign), "note": n}
-        for n in range(COUNT)
+        for n in range(8)
         for voice, sign in (("anna", 1), ("bert", -1))
     ]
     calls = []
@@ -103,22 +60,21 @@ def test_recordings_that_exist_are_ranked(tmp_path):
     with sl.system("ears", transcribe=hears, version="1") as ears:
         how = {"recognizer": ears, "store": tmp_path, "progress": False}
         report = evaluate.voices(None, pd.DataFrame(rows), dnsmos=0, **how)
-        assert len(calls) == 2 * COUNT
         trip = evaluate.round_trip(None, pd.DataFrame(rows[:-1]), **how)
     assert report.answer.startswith("Take anna. It makes significantly fewer errors than bert")
     assert not report.notes
-    assert len(calls) == 2 * COUNT
+    assert len(calls) == 16
     assert trip.summary.set_index("voice_name")["wer"].round(2).to_dict() == {"anna": 0.0, "bert": 0.14}
     assert "no recording of this text by 'bert'" in trip.failures()["error"].iloc[0]
 
 
 def test_the_command_scores_columns_and_folders(texts, tmp_path):
-    texts["file"] = [f"{n}.wav" for n in range(COUNT)]
+    texts = texts.head(6).assign(file=[f"{n}.wav" for n in range(6)])
     for n, name in enumerate(texts["file"]):
         clip(n).save(tmp_path / name)
     texts.to_csv(tmp_path / "list.csv", index=False)
     (tmp_path / "vendor").mkdir()
-    for n, text in enumerate(TEXTS):
+    for n, text in enumerate(texts["text"]):
         (tmp_path / "vendor" / f"{n}.json").write_text(json.dumps({"text": text}))
     out = tmp_path / "report"
     given = ["--hypothesis", f"theirs={tmp_path / 'vendor'}", "--hypothesis", "week=old"]
@@ -142,22 +98,6 @@ def test_rows_without_texts_or_languages_cost_themselves_alone(texts):
     assert report.summary["language"].tolist() == [5, "en"]
 
 
-def test_a_voice_of_two_services_has_the_name_of_its_service(texts):
-    """Both services speak alike here, so both stand at each end of the order."""
-    rows = texts.head(3)
-    speak = lambda text, voice: clip(TEXTS.index(text), 1 if voice == "ann" else -1)  # noqa: E731
-    hear = lambda sound: said(sound).replace("many", "few" if sound.samples.min() < 0 else "many")  # noqa: E731
-    with sl.system("a", synthesize=speak, transcribe=hear, voices=["ann", "ben"], version="1") as lab:
-        report = evaluate.round_trip({"ours": lab, "theirs": lab}, rows, progress=False)
-    with pytest.raises(InvalidRequestError, match="the systems of this report spoke"):
-        report.suspects()
-    assert report.answer.startswith(
-        "4 voices, 3 sentences each: too few to say which is best. English: 0.0 to 14.3 errors"
-    )
-    rows = report.to_markdown()
-    assert all(f"| {system} | {voice} |" in rows for system in ("ours", "theirs") for voice in ("ann", "ben"))
-
-
 def test_a_setting_has_the_language_identified(texts):
     """Otherwise the recognizer is told the language of the row."""
     rows = texts.head(1).assign(audio=[clip(0)])
@@ -177,28 +117,6 @@ def test_what_a_batch_noted_of_its_calls_is_set_aside(texts):
             evaluate.recognition(lab, spoken.drop(columns="key"), progress=False)
     assert report.summary["wer"].tolist() == [0]
     assert report.table["key"].tolist() == spoken["key"].tolist()
-
-
-def test_languages_of_categories_can_be_asked_again(texts, tmp_path):
-    rows = texts.head(2).assign(language=pd.Categorical(["en", "xx"]))
-    how = {"progress": False, "store": tmp_path}
-    with sl.system(
-        "a", synthesize=lambda text: clip(0), transcribe=said, voices={"ann": "en"}, version="1"
-    ) as lab:
-        report = evaluate.voices(lab, rows, dnsmos=0, speed=0, **how)
-        again = report.rerun(lab, **how)
-    assert report.table["status"].tolist() == ["ok", "skipped"]
-    assert again.answer == report.answer
-
-
-def test_reports_without_any_recording_prove_themselves(texts, tmp_path):
-    """The names of the files are no sound in its place."""
-    rows = texts.head(2).assign(audio=[None, "/nowhere/f.wav"], file="f.wav")
-    with sl.system("a", transcribe=said, version="1") as lab:
-        report = evaluate.recognition(lab, rows, progress=False, store=tmp_path / "store")
-    for place in ("page.html", "folder"):
-        proof = evaluate.verify(report.save(tmp_path / place))
-        assert proof, proof
 
 
 BIRDS = [f"Anna saw {number} birds, and left." for number in range(10, 34)]
@@ -234,12 +152,7 @@ def test_formatting_entities_and_scores_have_a_table(table, tmp_path):
     assert found["score"].dropna().to_dict() == {("good", "judge"): 1.0, ("bad", "judge"): 0.0}
     assert set(report.table["score_judge"]) == {0.0, 1.0}
     assert "Formatting, entities and scores" in [view.title for view in report.views]
-    # The answers come from the store: nothing is asked again.
-    again = evaluate.recognition(None, table, **how, scorers={"judge": judge})
     assert calls == [48]
-    pd.testing.assert_frame_equal(again.tables["measures"], report.tables["measures"])
-    kept = evaluate.Report.load(report.save(tmp_path / "folder"))
-    assert kept.tables["measures"]["score"].dropna().tolist() == [1.0, 0.0]
 
 
 def test_a_scorer_that_fails_costs_no_report_and_is_told(table, tmp_path):
@@ -270,8 +183,5 @@ def test_scorers_of_translations_are_asked_once(tmp_path):
     how = {"hypotheses": ["good", "bad"], "store": tmp_path / "store", "scorers": {"comet": comet}}
     report = evaluate.translation(None, texts, **how)
     assert report.summary.set_index("system")["score_comet"].to_dict() == {"good": 1.0, "bad": 0.625}
-    assert "comet" in "".join(report.sections(clips=0))
     evaluate.translation(None, texts, **how)
     assert calls == [["eins", "zwei", "zwei"]]  # equal texts are asked for once
-    alone = evaluate.translation(None, texts.drop(columns="reference"), **how)
-    assert alone.summary["score_comet"].tolist() == [0.25, 0.25]

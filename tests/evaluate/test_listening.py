@@ -115,9 +115,6 @@ def test_abx_is_answered_by_one_of_two():
     table = evaluate.listening_answers(answered(answers=[{**answer, "choice": "b"}]), key)
     found = table[["system", "other", "choice", "score", "position"]].values.tolist()
     assert found == [["one", "two", "two", 1.0, 1]]
-    for choice in ("x", "none", None, ""):
-        with pytest.raises(InvalidRequestError, match="none of its sounds"):
-            evaluate.listening_answers(answered(answers=[{**answer, "choice": choice}]), key)
 
 
 # -- screening
@@ -138,27 +135,6 @@ def test_the_report_says_who_was_excluded_and_why():
     assert report.summary.set_index("system").loc["one", "answers"] == 2
     forgiving = evaluate.listening(files, KEY, draws=200, max_failed_checks=1)
     assert forgiving.summary.set_index("system").loc["one", "answers"] == 3
-
-
-def test_a_listener_who_finished_in_a_second_file_has_finished():
-    half = answered("ann", finished=None)
-    half["answers"] = half["answers"][:2]
-    report = evaluate.listening([half, answered("ann"), answered("bob", finished=None)], KEY, draws=200)
-    told = "\n".join(map(str, report.findings))
-    assert "1 of 2 listeners did not finish; their answers count: 'bob'" in told
-    assert "1 of 7 answers were given twice and count once: 'ann'" in told
-    assert report.tables["listeners"]["finished"].tolist() == [True, False]
-
-
-def test_agreement_is_of_the_answers_that_count():
-    scores = {(who, item, "one"): 1 + (item + who // 3) % 5 for who in range(4) for item in range(8)}
-    once = rows_of(scores)
-    later = rows_of({("0", item, "one"): 5 - item % 5 for item in range(8)}, session="t")
-    found = [
-        evaluate.listening(frames, draws=200).tables["listeners"].set_index("listener")["agreement"].to_dict()
-        for frames in ([once], [later, once])
-    ]
-    assert found[0] == pytest.approx(found[1])
 
 
 def mushra(listener, reference, middle, items=20):
@@ -225,14 +201,6 @@ def test_a_difference_of_listeners_alone_is_student_s_paired_t():
     assert (pair["low"], pair["high"]) == pytest.approx((0.0820, 0.9180), abs=1e-4)
 
 
-def test_holm_is_over_pairs_and_few_listeners_show_nothing():
-    rated = rate(lambda who, item, system: 3 + system + 0.1 * ((who + item) % 2), 5, 10, "abc")
-    pairs = evaluate.listening(rated, draws=100).differences
-    assert pairs[["p", "p_holm"]].to_numpy().tolist() == [[0.0625, 0.1875]] * 3
-    assert set(pairs["verdict"]) == {"no difference shown"}
-    assert pairs["b"].tolist() == ["c", "c", "b"]
-
-
 def test_abx_is_the_exact_binomial_test():
     scores = {(n % 4, n // 4, "one", "two"): n < 15 for n in range(20)}
     report = evaluate.listening(rows_of(scores, "abx"), draws=100)
@@ -251,20 +219,12 @@ def test_preference_counts_no_preference_as_half():
     assert [share["low"], share["high"]] == pytest.approx([(1 + pair["low"]) / 2, (1 + pair["high"]) / 2])
 
 
-@pytest.mark.parametrize(("method", "most"), [("ab", 1), ("mos", 4)])
-def test_intervals_of_differences_stay_within_what_is_possible(method, most):
+def test_intervals_of_differences_stay_within_what_is_possible():
     """Of three listeners; two have none, since Student's t has one degree of freedom."""
-    other = ("two",) if method == "ab" else ()
-    scores = {(n, item, "one", *other): [5, 1, 3][n] for n in range(3) for item in range(3)}
-    scores |= {} if other else {(n, item, "two"): [1, 5, 3][n] for n in range(3) for item in range(3)}
-    if other:
-        scores = {names: value - 3 > 0 or -1 for names, value in scores.items()}
-    for listeners, ends in ((3, (-most, most)), (2, (math.nan, math.nan))):
-        kept = {names: score for names, score in scores.items() if names[0] < listeners}
-        report = evaluate.listening(rows_of(kept, method), draws=200)
-        pair = report.differences.iloc[0]
+    for listeners, ends in ((3, (-4, 4)), (2, (math.nan, math.nan))):
+        rated = rate(lambda who, _, system: [(5, 1), (1, 5), (3, 3)][who][system], listeners, 3, NAMES)
+        (pair,) = evaluate.listening(rated, draws=200).differences.to_dict("records")
         assert (pair["low"], pair["high"]) == pytest.approx(ends, nan_ok=True)
-        assert report.summary["low"].isna().all() == (listeners == 2)
 
 
 # -- chance
@@ -337,14 +297,6 @@ def test_the_advice_for_abx_is_that_of_the_exact_test():
         assert np.mean([chances[right] < 0.05 for right in rng.binomial(asked, 0.5, 4_000)]) < 0.06
 
 
-def test_no_number_of_listeners_makes_up_for_too_few_items():
-    rated = rate(lambda who, item, system: 3 + system + 0.2 * ((who * item + system) % 3), 9, 5, "ab")
-    (pair,) = evaluate.listening(rated, draws=100).differences.to_dict("records")
-    assert math.isinf(pair["more_listeners"])
-    assert pair["more_items"] == 1
-    assert math.isnan(pair["detectable"])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("spread", [(0.7, 0, 0.6), (0.3, 0.3, 1)])
 def test_intervals_cover_the_truth(spread):
@@ -361,16 +313,11 @@ def test_intervals_cover_the_truth(spread):
 # -- the report
 
 
-def clear_difference():
-    level = {0: 3, 1: 4, 2: 4}
-    return rate(lambda who, item, at: level[at] + 0.5 * ((who + item) % 2), 8, 8, ["low", "high", "same"])
-
-
 @pytest.mark.slow
 def test_the_headline_is_written_out_for_people():
-    shown = evaluate.listening(clear_difference(), draws=100).headline()
-    heads = "system,mean opinion score,95% interval,median,answers,listeners,items,better than"
-    assert ",".join(shown) == heads
+    level = (3, 4, 4)
+    rated = rate(lambda who, item, at: level[at] + 0.5 * ((who + item) % 2), 8, 8, ["low", "high", "same"])
+    shown = evaluate.listening(rated, draws=100).headline()
     assert shown["system"].tolist() == ["high", "same", "low"]
     assert shown["mean opinion score"].tolist() == ["4.25", "4.25", "3.25"]
     assert shown["better than"].fillna("").tolist() == ["low", "low", ""]
@@ -378,25 +325,6 @@ def test_the_headline_is_written_out_for_people():
     report = evaluate.listening(rows_of(asked, "abx"), draws=100)
     (line,) = report.headline().to_dict("records")
     assert (line["pair"], line["share right"], line["p (Holm)"]) == ("one or two", "0.88", "< 0.001")
-    assert "| one or two | 0.88 |" in report.to_markdown()
-    preferred = {(n, item, *NAMES): -1 for n in range(8) for item in range(8)}
-    report = evaluate.listening(rows_of(preferred, "ab"), draws=100)
-    assert report.headline()["better than"].fillna("").tolist() == ["one", ""]
-    one = evaluate.listening(clear_difference()[lambda rows: rows["system"] == "low"], draws=100)
-    assert one.headline()["better than"].isna().all()
-
-
-@pytest.mark.slow
-def test_the_record_says_what_was_asked_and_how_it_was_judged(tmp_path):
-    report = evaluate.listening([answered(), answered("bob")], KEY, draws=200, smallest=0.5)
-    record = report.record
-    assert record["study"] == "listening"
-    assert record["settings"] == {"max_failed_checks": 0, "smallest": 0.5, "draws": 200, "seed": 0}
-    asked = {"name": "0a1b", "title": "Voices", "method": "mos", "question": "How natural?"}
-    assert record["test"] == {**asked, "listeners": 2, "sessions": 2, "began": "2026-01-01"}
-    again = evaluate.Report.load(report.save(tmp_path / "out"))
-    assert again.record == record
-    assert again.headline().equals(report.headline())
 
 
 @pytest.mark.slow
@@ -411,15 +339,8 @@ def test_the_report_draws_shows_and_saves_itself(tmp_path):
     assert "<img src=x" not in page
     assert "&lt;img src=x" in page
     assert "Nobody was excluded" in page
-    assert "Krippendorff" in page
     assert "The pigeonhole bootstrap" in str(report.methods())
-    assert "translations" not in str(report.methods())  # the column "test" names the listening test
     assert pd.read_csv(folder / "results.csv")["score"].tolist() == report.table["score"].tolist()
-    figure = report.plot("Systems and listeners")
-    (axes,), (legend,) = figure.axes, figure.legends
-    assert {text.get_text() for text in legend.get_texts()} == {"_one", HOSTILE}
-    assert axes.get_yticklabels()[0].get_text() == "all listeners"
-    assert len(axes.get_yticklabels()) == 8
 
 
 @pytest.mark.slow
@@ -429,11 +350,6 @@ def test_a_page_plays_the_recordings_beside_their_scores(tmp_path):
     }
     cells = [(f"item {item}", name, clip) for item in range(2) for name, clip in clips.items()]
     sounds = pd.DataFrame(cells, columns=["item", "system", "audio"])
-    rated = {
-        (f"l{n}", item, name): 3 + (name == "b") * int(item[-1]) for n in range(6) for item, name, _ in cells
-    }
-    by_rating = evaluate.listening(rows_of(rated), draws=100, sounds=sounds)
-    assert by_rating.tables["sounds"]["score"].tolist() == [3, 3, 3, 4]
     pairs = {(f"l{n}", f"item {item}", "a", "b"): -item for n in range(6) for item in range(2)}
     rows = rows_of(pairs, "ab")
     report = evaluate.listening(rows, draws=100, sounds=sounds)
@@ -491,16 +407,6 @@ def test_a_scale_is_the_maximum_of_the_likelihood():
     assert np.abs((wins - (wins + wins.T) * chance).sum(axis=1)).max() < 1e-6
 
 
-def test_a_scale_that_the_answers_do_not_determine_is_missing():
-    scale = estimate_pair_scale(choices({"a": 50.0, "b": 0.0, "c": 0.0}), draws=100)
-    assert scale["strength"].isna().all()
-
-
-def test_no_preference_is_half_an_answer_for_each():
-    neither = choices(TRUTH).assign(score=0.0)
-    assert estimate_pair_scale(neither, draws=100)["strength"].abs().max() < 1e-9
-
-
 SYSTEMS, ITEMS = ("good", "bad"), 20
 
 
@@ -545,22 +451,13 @@ def simulate(scores, *, listeners, seed=0, items=ITEMS, listener_sd=0.4, item_sd
 
 @pytest.mark.slow
 def test_the_report_says_that_nobody_listened():
-    report = evaluate.listening(simulate({"good": 3.6, "bad": 2.4}, listeners=20), key_of())
-    assert not report.tables["listeners"]["checks_failed"].any()
-    (finding,) = map(str, report.findings)
-    assert finding.startswith(
-        "20 of 20 listeners are simulated, so that nobody heard what they rate (true scores"
-    )
-    assert "simulated listeners" in report.answer
-    assert "Listeners are simulated: nobody heard what they rated." in report.methods()[0]
-
-
-def test_people_among_simulated_listeners_are_told_apart():
     files = simulate({"good": 4, "bad": 3}, listeners=7, items=8)
     ann = {**files[0], "listener": "ann", "started": "2026-01-01"}
     report = evaluate.listening([*files, ann], key_of(items=8))
-    assert str(report.findings[0]).startswith("7 of 8 listeners are simulated")
-    assert "simulated" not in str(evaluate.listening(ann, key_of(items=8)).findings)
+    told = "7 of 8 listeners are simulated, so that nobody heard what they rate (true scores"
+    assert str(report.findings[0]).startswith(told)
+    assert "simulated listeners" in report.answer
+    assert "Listeners are simulated: nobody heard what they rated." in report.methods()[0]
 
 
 @pytest.mark.slow
@@ -571,21 +468,13 @@ def test_listening_power_is_that_of_the_analysis():
     assert power["listeners"].tolist() == [6, 12, 24]
     assert power["found"].is_monotonic_increasing
     assert power["found"].iloc[0] < 0.6 < 0.8 < power["found"].iloc[-1]
+    alike = evaluate.listening_power(key_of(), dict.fromkeys(SYSTEMS, 3.0), listeners=12, tests=60)
+    assert alike["found"].tolist()[0] <= 0.08
     found = [
         evaluate.listening(
             simulate(scores, listeners=12, seed=seed, **options), key_of(), draws=100
         ).differences["verdict"][0]
         == "better"
-        for seed in range(16, 24)
+        for seed in range(16, 21)
     ]
     assert np.mean(found) == pytest.approx(power["found"].iloc[1], abs=0.35)
-
-
-@pytest.mark.slow
-def test_where_systems_are_alike_few_tests_find_a_difference():
-    power = evaluate.listening_power(key_of(), dict.fromkeys(SYSTEMS, 3.0), listeners=12, tests=100)
-    assert power["found"].tolist()[0] <= 0.08
-    hardly = evaluate.listening_power(key_of(), {"good": 3.0, "bad": 2.999}, listeners=12, tests=100)
-    assert (
-        hardly["found"][0] < power["found"][0]
-    )  # the same draws, and the wrong system found better is no find

@@ -87,7 +87,7 @@ def tell(report):
     return "\n".join(map(str, report.findings))
 
 
-def test_settings_stand_beside_each_other(compared, tmp_path):
+def test_settings_stand_beside_each_other(compared):
     assert compared.table["system"].tolist() == ["plain"] * 8 + ["names"] * 8
     assert compared.table["recording"].tolist() == list(range(8)) * 2
     assert compared.summary["system"].tolist() == ["names", "plain"]
@@ -96,38 +96,17 @@ def test_settings_stand_beside_each_other(compared, tmp_path):
     (pair,) = of_systems(compared).to_dict("records")
     assert pair["verdict"] == "differs with these few speakers"
     assert pair["p_holm"] == pytest.approx(2**-7)
-    assert pd.isna(pair["low"])  # of eight recordings
-    told = "en: names (0.0%) has the lowest word error rate of 2 on 8 utterances; plain"
-    assert str(compared.findings[0]).startswith(told)
-    again = evaluate.Report.load(compared.save(tmp_path / "study"))
-    assert (again.findings, again.systems) == (compared.findings, ["plain", "names"])
-    assert {"plain", "names"} <= set(again.record["settings"]["systems"])
-    page = (tmp_path / "study" / "report.html").read_text("utf-8")
-    assert page.count("names (0.0%) has the lowest") == 1
+    page = compared.to_html()
     heads = [head for head in re.findall(r"<th [^>]*>([^<]*)</th>", page) if head in {"plain", "names"}]
     assert heads == ["plain", "names"]  # the columns of values have the names of the systems
     assert "+20.0</strong>" in page  # as in the figure: the first named makes more errors
+    wide = compared.side_by_side()
+    assert wide["error_spread"].tolist() == [1] * 8
+    assert wide["hypothesis_names"].tolist() == SAID
     assert compared.rows().frame["fewer_errors"].tolist() == ["names"] * 8
 
 
-def test_rows_of_systems_are_shown_recording_by_recording(ask, lab, recordings):
-    settings = {**NAMES, "vad": {"vad": "on"}}
-    three = ask(recordings.head(3), lab={"ours": lab, "same": lab}, settings=settings)
-    assert three.systems == [f"{name}, {way}" for name in ("ours", "same") for way in settings]
-    wide = three.side_by_side()
-    assert wide["error_spread"].tolist() == [1, 1, 1]
-    assert wide["hypothesis_ours, names"].tolist() == SAID[:3]
-    assert "hypothesis_same, vad" in three.rows().frame
-    assert "Fewer than 6 recordings" in tell(three)
-
-
 def test_what_changed_between_studies_of_several_systems(compared, ask, recordings):
-    later = ask(recordings, settings={**NAMES, "plain": {"hotwords": ["Cy"]}})
-    summary = later.compare(compared).summary.set_index("group")
-    assert summary["verdict"].to_dict() == {
-        "plain, all recordings, en": "differs with these few speakers",
-        "names, all recordings, en": "no difference shown",
-    }
     alone = ask(recordings, voice=None)
     with pytest.raises(InvalidRequestError, match="has the systems 'plain', 'names', the other one a single"):
         alone.compare(compared)
@@ -164,38 +143,16 @@ def test_systems_under_conditions_are_one_table(ask, recordings):
     page = report.to_html()
     assert "en, as recorded: names (0.0%) has the lowest" in page
     assert "en, noise 0 dB: names" not in page
-    assert "verdict differs with these few speakers</caption>" in page  # of both rows
     named = report.tables["hotwords"].set_index(["condition", "system"])
     missed = report.differences.query("measure == 'hotwords missed' and condition == 'noise 0 dB'")
     assert (missed["b"].tolist(), missed["p_holm"].tolist()) == (["names"], [1])
     assert pd.isna(named.loc[("noise 0 dB", "plain"), "verdict"])
-    alone = ask(recordings, noise_db=[0])
-    for rows in (report.rows(), alone.rows()):
-        assert [one["name"] for one in rows.columns if one["shown"]][:2] == ["condition", "file"]
-    assert "loop" not in [one["name"] for one in alone.rows().columns if one["shown"]]  # nothing to see
+    shown = [one["name"] for one in report.rows().columns if one["shown"]]
+    assert shown[:2] == ["condition", "file"]
     text, sources = report.methods()
     for part in ("P.56", "long-term spectrum", "loops if", "made up if", "lost its end if", "all conditions"):
         assert part in text, part
-    assert "bands" not in text
-    assert any("P.56" in source for source in sources)
-
-
-def test_recordings_of_one_speaker_are_one_block(ask, recordings):
-    six = recordings.assign(speaker=[*"ABCDEFAB"])
-    by_speaker, each, two = (
-        ask(rows, settings={"plain": {}, "names": {"hotwords": ["Ada"]}}, **how)
-        for rows, how in ((six, {}), (six, {"groups": None}), (recordings, {"groups": "speaker"}))
-    )
-    assert [of_systems(one)["blocks"].tolist() for one in (by_speaker, each, two)] == [[6], [8], [2]]
-    assert by_speaker.table["block"].nunique() == 6
-    assert by_speaker.summary["interval_needs"].tolist() == [14, 14]
-    assert by_speaker.record["settings"]["groups"] == "speaker"
-    assert by_speaker.tables["order"]["utterances"].tolist() == [8, 8]
-    assert "by block" in str(by_speaker.findings[0])
-    assert "8 recordings as 6" in "\n".join(by_speaker.notes)
-    assert each.record["settings"]["groups"] is None
-    assert "block" not in each.table
-    assert each.summary["error_rate"].tolist() == by_speaker.summary["error_rate"].tolist()
+    assert ("bands" in text, any("P.56" in source for source in sources)) == (False, True)
 
 
 def test_equal_files_and_sentences_count_once(ask, recordings, tmp_path):
@@ -218,13 +175,11 @@ def test_a_service_that_is_away_stops_no_other(ask, lab, recordings, tmp_path):
         with pytest.warns(UserWarning, match="4 of 8 rows failed"):
             report = ask(recordings.head(2), lab=services, settings=NAMES, **how)
         with pytest.raises(APIConnectionError):
-            ask(recordings.head(2), lab={"theirs": nobody, "others": nobody}, **how)
+            ask(recordings.head(2), lab={"theirs": nobody}, **how)
     done = report.table.groupby("system")["hypothesis"].count()
     assert done.to_dict() == {"ours, names": 2, "ours, plain": 2, "theirs, names": 0, "theirs, plain": 0}
-    assert report.tables["order"]["system"].tolist() == ["ours, names", "ours, plain"]
     assert "theirs, plain could not be asked: GET http://127.0.0.1:9" in "\n".join(report.notes)
     assert set(report.tables["speechless"]["system"]) == {"ours, plain", "ours, names"}
-    assert len(report.record["runs"]) == 2
 
 
 def test_what_hotwords_help_and_what_they_cost(compared, ask, recordings):
@@ -259,59 +214,28 @@ def test_hotwords_of_rows_of_two_languages(ask, recordings):
     assert counts.loc[("ja+en", "plain")].tolist() == [3, 2]
     assert counts.loc[("ja+en", "names")].tolist() == [3, 3]
     assert counts.loc[("en", "names")].tolist() == [1, 1]
-    assert found["verdict"].notna().tolist() == [False, True, False, True]
-    assert "went from 2 to 3 of 3 spoken" in tell(report)
-    alone = ask(rows, heard, hotwords=["Ada"], speechless=1)
-    assert "inserted wrongly" in [column.head for view in alone.views for column in view.columns]
-    assert report.table["unbiased_errors"].tolist()[0] == 0
-
-
-def test_levels_of_noise_and_silence_are_a_study(ask, recordings):
-    how = {"noise_db": [10, 0], "band_hz": [(300, 3400)], "speechless": 1}
-    report = ask(recordings.head(2), lambda said, options: said, **how)
-    names = ["as recorded", "noise 10 dB", "noise 0 dB", "300 to 3400 Hz"]
-    assert report.summary["condition"].tolist() == names
-    assert report.table["snr_db"].dropna().tolist() == [10, 10, 0, 0]
-    (axes,) = report.plot("Error rate against noise").axes
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["10", "0", "as recorded"]
-    assert report.tables["speechless"]["sound"].tolist()[0] == "silence"
-    assert len(report.tables["speechless"]) == 4
 
 
 def test_speed_is_measured_by_calls_in_turns_and_compared(ask, lab, recordings):
     rows = recordings.head(6).drop(columns="speaker")
     services = {"ours": lab, "theirs": lab.with_options()}
-    first = ask(rows, lab=services, speed=6, noise_db=[0], noise="white")
+    first = ask(rows, lab=services, speed=6)
     assert first.speed["system"].tolist()[:4] == ["ours", "theirs", "theirs", "ours"]
     assert first.speed["turn"].tolist()[::2] == list(range(6))
-    assert first.speed["condition"].eq("as recorded").all()
     assert first.speed["error"].isna().all()
     lengths = {name: row / 10 for row, name in enumerate(rows["audio"].map(os.path.basename), 1)}
     assert first.speed["duration_s"].tolist() == pytest.approx(first.speed["file"].map(lengths).tolist())
-    clean = first.summary[first.summary["condition"] == "as recorded"]
-    assert clean["timed_calls"].tolist() == [6, 6]
-    assert (clean["total_s_low"] <= clean["total_s"]).all()
-    assert first.summary["timed_calls"].count() == 2  # of noisy recordings nothing was timed
-    assert "text (s)" not in first.headline()  # which has a row for noise, too
-    assert "text (s)" in "".join(first.sections(clips=0))
-    part = first.part("ours")
-    assert len(part.speed) == 6
-    noisy = first.part("ours", "noise 0 dB")
-    assert len(noisy.speed) == 0
-    assert "timed_calls" not in noisy.summary
+    assert first.summary["timed_calls"].tolist() == [6, 6]
+    assert (first.summary["total_s_low"] <= first.summary["total_s"]).all()
+    assert len(first.part("ours").speed) == 6
     slow = replace(first, speed=first.speed.assign(total_s=2 * first.speed["total_s"]))
     changes = slow.compare(first)
     of_speed = changes.differences[changes.differences["unit"] == "ratio"]
-    assert of_speed["group"].tolist() == [f"{one}, as recorded, en" for one in services]
+    assert of_speed["group"].tolist() == [f"{one}, en" for one in services]
     assert of_speed["difference"].tolist() == pytest.approx([2, 2])
     assert of_speed["verdict"].tolist() == ["slower"] * 2
     assert (changes.slower, changes.worse) == (True, False)
     assert "time to the end × 2.00" in tell(changes)
-    assert "machines, their load" in tell(changes)
-    assert (part.compare(first.part("ours")).differences["unit"] == "ratio").sum() == 1
-    untimed = ask(rows, lab=services)
-    assert len(untimed.speed) == 0
-    assert not (first.compare(untimed).differences["unit"] == "ratio").any()
 
 
 def test_calls_that_are_timed_ask_what_the_batch_asks(staged, ask, recordings):
@@ -351,9 +275,10 @@ def test_noise_has_the_level_that_was_asked_for_of_speech_without_its_pauses(noi
     for snr in (20, 0):
         for sound, heard, off in zip(sounds, made[f"noise {snr} dB"], (0.2, 0.6), strict=True):
             assert level_db(tone) - level_db(heard - sound) == pytest.approx(snr, abs=off)
-    again, other = hear_conditions(sounds, tmp_path, **how), hear_conditions(sounds, tmp_path, seed=2, **how)
-    same = [np.array_equal(made["noise 0 dB"][0], one["noise 0 dB"][0]) for one in (again, other)]
-    assert same == [True, False]
+    if noise == "speech":
+        again, other = (hear_conditions(sounds, tmp_path, **how, **seed) for seed in ({}, {"seed": 2}))
+        same = [np.array_equal(made["noise 0 dB"][0], one["noise 0 dB"][0]) for one in (again, other)]
+        assert same == [True, False]
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import html
 import json
 import re
 
@@ -16,13 +15,12 @@ from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.errors import InvalidRequestError, StoreError
 from speechlab.metrics import score
-from support.cells import cells
 
 HOSTILE = r"50% & <b>$x_1$</b> \input{secret} | `rm`"
 
 
-def made(folder, rows=24, title="Two voices", **columns):
-    """A report of English and Japanese rows with sound."""
+def made(folder, rows=24, figures=False, **columns):
+    """A report of English and Japanese rows with sound; without figures it is saved at once."""
     tone = AudioClip((0.3 * np.sin(np.arange(8_000) / 5)).astype(np.float32), 16_000)
     each = {
         "text": ["the cat sat on the mat", "精度を上げる"],
@@ -36,18 +34,18 @@ def made(folder, rows=24, title="Two voices", **columns):
     cells |= {"audio": [str(tone.save(folder / f"talk-{row}.wav")) for row in range(rows)], "status": "ok"}
     frame = pd.DataFrame(cells).assign(**columns)
     record = {"study": "made", "runs": []}
-    return evaluate.Report.of_scores(title, score(frame).assign(loop=False), record=record)
+    report = evaluate.Report.of_scores("Two voices", score(frame).assign(loop=False), record=record)
+    return report if figures else dataclasses.replace(report, drawings=())
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    return made(tmp_path_factory.mktemp("sounds"), rows=44)
+    return made(tmp_path_factory.mktemp("sounds"), rows=44, figures=True)
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """A report without figures, which is saved at once."""
-    return dataclasses.replace(made(tmp_path_factory.mktemp("few sounds"), rows=2), drawings=())
+    return made(tmp_path_factory.mktemp("few sounds"), rows=2)
 
 
 def held(page, name):
@@ -69,30 +67,6 @@ def test_a_page_of_many_rows_shows_some(tmp_path, monkeypatch):
         "Of 40 rows, the 5 with most errors and a random sample of 5 are shown; figures are of all." in text
     )
     assert not len(evaluate.verify(tmp_path / "many.html").unequal)
-
-
-@pytest.mark.slow
-def test_a_page_makes_no_widget(tmp_path):
-    from ipywidgets.widgets.widget import _instances as live
-
-    report, before = made(tmp_path, rows=2), set(live)
-    report.to_html()
-    report.compare(report).sections()
-    assert set(live) == before
-    table = report.rows()
-    assert len(set(live) - before) == 2  # the widget, and its layout
-    table.layout.close()
-    table.close()
-
-
-@pytest.mark.slow
-def test_plain_rows_have_previews_in_the_one_codec_of_pages(tmp_path):
-    report = made(tmp_path, rows=4)
-    shown = report._repr_html_()
-    assert shown.startswith('<div class="tex2jax_ignore mathjax_ignore">')  # all of it
-    AudioClip(np.zeros(0, np.float32), 16_000).save(tmp_path / "talk-0.wav")
-    assert "the clip is empty" in report._repr_html_()
-    assert shown.count('src="data:audio/ogg;base64,T2dnU') == shown.count("<audio") == 3
 
 
 @pytest.mark.slow
@@ -129,7 +103,6 @@ def test_a_folder_is_read_back_as_it_was(report, tmp_path):
     moved = tmp_path / "elsewhere"
     folder.rename(moved)
     again = evaluate.Report.load(moved)
-    assert type(again) is evaluate.Report
     fields = "title columns record study conclusion findings views drawings said facts"
     for name in fields.split():
         assert getattr(again, name) == getattr(report, name), name
@@ -138,22 +111,8 @@ def test_a_folder_is_read_back_as_it_was(report, tmp_path):
     pd.testing.assert_frame_equal(*without, check_dtype=False)
     assert again.table["audio"].str.startswith(str(moved)).all()
     assert AudioClip.from_file(again.table["audio"].iloc[0]).duration_s == 0.5
-    assert again.to_latex() == report.to_latex()
-    assert len(list((moved / "figures").glob("*.svg"))) == 1
     again.save(moved)  # onto itself
     assert evaluate.Report.load(moved).table["audio"].tolist() == again.table["audio"].tolist()
-
-
-@pytest.mark.slow
-def test_a_folder_holds_the_report_that_was_saved_last(small, tmp_path):
-    segments = pd.DataFrame({"position": [0], "file": ["x"], "text": ["a"]})
-    timed = dataclasses.replace(small, tables={**small.tables, "segments": segments})
-    folder = timed.save(tmp_path / "out")
-    assert len(evaluate.Report.load(folder).tables["segments"]) == 1
-    small.save(folder)
-    assert evaluate.Report.load(folder).tables["segments"].empty
-    dataclasses.replace(small, table=small.table.head(0)).save(folder)
-    assert evaluate.Report.load(folder).table.empty
 
 
 @pytest.mark.slow
@@ -161,7 +120,7 @@ def test_recordings_that_are_in_the_folder_stay_as_they_are(tmp_path):
     clips = [AudioClip(np.full(frames, 0.2, np.float32), 16_000) for frames in (1_000, 2_000, 3_000)]
     columns = {"id": "same", "voice_name": "a", "audio": pd.Series(clips, dtype=object)}
     again = evaluate.Report.load(made(tmp_path, rows=3, **columns).save(tmp_path / "out"))
-    turned = dataclasses.replace(again, table=again.table[::-1].reset_index(drop=True), drawings=())
+    turned = dataclasses.replace(again, table=again.table[::-1].reset_index(drop=True))
     turned.table.loc[2, "audio"] = str(clips[2].save(tmp_path / "other.wav"))
     third = evaluate.Report.load(turned.save(tmp_path / "out"))
     assert [AudioClip.from_file(path).frames for path in third.table["audio"]] == [3_000, 2_000, 3_000]
@@ -170,24 +129,12 @@ def test_recordings_that_are_in_the_folder_stay_as_they_are(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_recording_of_several_rows_is_in_the_folder_once(tmp_path):
-    clips = [AudioClip(np.full(frames, 0.2, np.float32), 16_000) for frames in (1_000, 2_000)]
-    paths = [str(clip.save(tmp_path / f"{name}.wav")) for name, clip in zip("ab", clips, strict=True)]
-    columns = {"audio": paths * 2, "voice_name": ["a.wav", "b.wav"] * 2, "system": list("xxyy"), "id": None}
-    folder = made(tmp_path, rows=4, **columns).save(tmp_path / "out")
-    heard = [AudioClip.from_file(path).frames for path in evaluate.Report.load(folder).table["audio"]]
-    assert heard == [1_000, 2_000] * 2
-    assert sorted(path.name for path in (folder / "audio").iterdir()) == ["000-a.wav", "001-b.wav"]
-
-
-@pytest.mark.slow
 def test_texts_in_a_column_called_spoken_stay(tmp_path):
     (tmp_path / "secret").write_text("key", encoding="utf-8")
-    for texts in (["Hello there.", None], ["a" * 5_000, "\0"], ["audio or spoken", "3.50"]):
-        rows = pd.DataFrame({"spoken": texts})
-        loaded = evaluate.Report.load(evaluate.Report("texts", rows, rows).save(tmp_path / "report"))
-        assert loaded.table["spoken"].fillna("").tolist() == [text or "" for text in texts]
-        assert loaded.rows() is not None
+    texts = ["Hello there.", "", "a" * 5_000, "\0", "audio or spoken", "3.50"]
+    rows = pd.DataFrame({"spoken": texts})
+    loaded = evaluate.Report.load(evaluate.Report("texts", rows, rows).save(tmp_path / "report"))
+    assert loaded.table["spoken"].tolist() == texts
     rows = pd.DataFrame({"spoken": ["Hello there.", str(tmp_path / "secret")]})
     with pytest.warns(UserWarning, match="not copied"):
         evaluate.Report("texts", rows, rows).save(tmp_path / "report")
@@ -207,7 +154,7 @@ def test_clips_and_bytes_are_kept_as_files(tmp_path):
 
 @pytest.mark.slow
 def test_a_report_leaves_no_files_of_the_earlier_one(tmp_path):
-    report = made(tmp_path, rows=2)
+    report = made(tmp_path, rows=2, figures=True)
     folder = report.save(tmp_path / "out")
     mine = [folder / "mine.parquet", folder / "figures" / "mine.svg"]
     theirs = [folder / name for name in ("hotwords.parquet", "figures/noise.svg", "../outside.parquet")]
@@ -222,15 +169,6 @@ def test_a_report_leaves_no_files_of_the_earlier_one(tmp_path):
     assert [one.exists() for one in theirs] == [False, False, True]
     assert all((folder / name).is_file() for name in files if "/" in name or name == "results.parquet")
     assert all(one.read_bytes() == b"data" for one in mine)
-
-
-@pytest.mark.slow
-def test_signs_of_direction_turn_no_words_of_the_page(tmp_path):
-    turned, shown = "\N{RIGHT-TO-LEFT OVERRIDE}", "live \N{REPLACEMENT CHARACTER} evil"
-    page = made(tmp_path, rows=2, title=f"live {turned} evil").to_html()
-    assert turned not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
-    assert f"<title>{shown}</title>" in page
-    assert f"<p>“{shown}”: figures by" in page
 
 
 @pytest.mark.slow
@@ -259,14 +197,8 @@ def test_what_is_no_report_or_cannot_be_written_says_so(small, tmp_path):
         with pytest.raises(StoreError, match=told):
             evaluate.Report.load(place)
     record = '{"kind": "os.system", "fields": {}, "record": {}}'
-    for file, data in (
-        ("results.parquet", b"damaged"),
-        ("results.parquet", None),
-        ("record.json", record.encode()),
-    ):
-        (folder / file).unlink()
-        if data is not None:
-            (folder / file).write_bytes(data)
+    for file, data in (("results.parquet", b"damaged"), ("record.json", record.encode())):
+        (folder / file).write_bytes(data)
         with pytest.raises(StoreError, match="cannot be read"):
             evaluate.Report.load(folder)
     for place in (tmp_path / ("long" * 100), folder / "record.json" / "page.html"):
@@ -274,12 +206,9 @@ def test_what_is_no_report_or_cannot_be_written_says_so(small, tmp_path):
             small.save(place)
     twice = evaluate.Report("Twice", pd.DataFrame([[1, 2]], columns=["a", "a"]), small.summary)
     huge = evaluate.Report("Huge", pd.DataFrame({"a": [2**80]}), small.summary)
-    sets = made(tmp_path, rows=2, odd=[{1, 2}, 3])
-    for odd in (twice, huge, sets):
+    for odd in (twice, huge):
         with pytest.raises(StoreError, match="holds what Parquet cannot"):
             odd.to_parquet(tmp_path / "odd.parquet")
-    with pytest.raises(StoreError, match="holds what Parquet cannot"):
-        sets.save(tmp_path / "odd")
 
 
 @pytest.mark.slow
@@ -292,57 +221,17 @@ def test_methods_name_what_was_used_and_nothing_else(report, tmp_path):
     cited = {int(number) for marks in re.findall(r"\[([\d, ]+)\]", text) for number in marks.split(",")}
     assert cited == set(range(1, len(sources) + 1))
     assert not re.search("chrF|DNSMOS|Holm|LUFS", text)
-    few, ends = made(tmp_path, rows=2).methods(), "upper ends of rates are those of a Bayesian bootstrap"
-    assert (ends in text, "bootstrap" in few.text) == (True, False)
+    few = made(tmp_path, rows=2).methods()
+    assert "bootstrap" not in few.text
     assert not any("Bisani" in source for source in few.sources)
-    english = report.table.drop(columns=["signature"]).query("language == 'en'")
-    strict = evaluate.Report.of_scores("Strict", score(english, normalize="none")).methods()
-    assert "not normalized: the fewest substitutions, deletions and insertions" in strict.text
 
 
-def test_tables_for_papers_hold_text_as_text(report, tmp_path):
-    markdown = report.to_markdown()
-    (row,) = [line for line in markdown.splitlines() if line.startswith("| ") and "50%" in line]
-    assert r"50% \& \<b\>\$x\_1\$\</b\> \\input\{secret\} \| \`rm\`" in row
-    assert "1. V. I. Levenshtein" in markdown
+def test_tables_for_papers_have_all_groups(report):
+    """Hostile texts are in strangers/test_fields."""
+    assert "1. V. I. Levenshtein" in report.to_markdown()
     latex = report.to_latex(label="tab:one")
     assert r"50\% \& \textless{}b\textgreater{}\$x\_1\$" in latex
-    assert r"\textbackslash{}input\{secret\}" in latex
     assert latex.count(r"\\") == 1 + len(report.summary)
-
-
-@pytest.mark.slow
-def test_latex_takes_no_sign_of_a_text_for_its_own(tmp_path):
-    names = {
-        "[1] pt": "{}[1] pt &",  # behind the end of a row it would be a length
-        "* one": "{}* one &",
-        "a--b ''c'' ?`": r"a-\hbox{}-b '\hbox{}'c'\hbox{}' ?\textasciigrave{} &",
-        "x|y \x07": r"x\textbar{}y ? &",
-    }
-    lines = made(tmp_path, rows=4, voice=list(names), voice_name=list(names)).to_latex().splitlines()
-    for name, written in names.items():
-        assert any(line.startswith(written) for line in lines), (name, lines)
-
-
-@pytest.mark.slow
-def test_markdown_shows_names_as_they_are(tmp_path):
-    markdown_it = pytest.importorskip("markdown_it")  # which comes with rich
-    names = ["a|b", "1. x", "- x", "**x**", "[x](http://y)", "<b>&amp;", "\\|", "# 日本 😀"]
-    report = made(tmp_path, rows=len(names), voice=names, voice_name=names)
-    for name in names:
-        titled = dataclasses.replace(report, title=name)
-        page = markdown_it.MarkdownIt("commonmark").enable("table").render(titled.to_markdown())
-        assert f"<p><strong>{html.escape(name, quote=False)}</strong></p>" in page
-        assert page.count("<tr>") == 1 + len(report.summary)
-    assert all(f"<td>{html.escape(name, quote=False)}</td>" in page for name in names)
-
-
-def test_names_are_no_figures_and_hold_nothing_unseen(tmp_path):
-    lines = made(tmp_path, rows=4, voice_name="50\x00 \u202evoices").to_markdown().splitlines()
-    rule = next(line for line in lines if line.startswith("| ---"))
-    assert [cell.strip() for cell in rule.strip("|").split("|")][:3] == ["---", "---", "---:"]
-    name = "50\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}voices"
-    assert any(line.startswith(f"| {name} |") for line in lines)
 
 
 def test_one_parquet_file_with_its_record(report, tmp_path):
@@ -352,39 +241,9 @@ def test_one_parquet_file_with_its_record(report, tmp_path):
     assert kept == {"study": "made", "title": "Two voices", "record": {"study": "made", "runs": []}}
 
 
-@pytest.mark.slow
-def test_a_report_in_which_all_rows_failed_has_a_page(tmp_path):
-    report = made(tmp_path, rows=2, hypothesis=None, status="error", error=HOSTILE, audio=None)
-    folder = report.save(tmp_path / "failed")
-    page = (folder / "report.html").read_text("utf-8")
-    assert report.figures() == {}
-    assert held(page, "data")["rows"]["c:text"]
-    assert "2 failed" in page
-    assert f"2 of 2 rows failed: 2 like {html.escape(repr(HOSTILE[:200]))}." in page
-    assert "2 of 2 rows failed" in report._repr_html_()
-    assert "error" in [column["name"] for column in held(page, "data")["state"]["columns"] if column["shown"]]
-    assert evaluate.Report.load(folder).table["error"].tolist() == [HOSTILE] * 2
-
-
 def test_a_report_that_another_version_saved_is_refused(small, tmp_path):
     record = small.save(tmp_path / "report") / "record.json"
     record.write_text(json.dumps({**json.loads(record.read_text("utf-8")), "format": 99}), "utf-8")
     told = r"another version of speechlab saved .*\(its format is 99, the one known"
     with pytest.raises(StoreError, match=told):
         evaluate.Report.load(tmp_path / "report")
-
-
-@pytest.mark.slow
-def test_what_is_wrong_with_a_study_is_a_few_lines_in_a_cell(small, tmp_path):
-    frame = pd.DataFrame({"text": ["One."]})
-    wrong = {
-        "evaluate.recognition({'ours': None}, frame)": "it must be a Client",
-        "evaluate.translation({'ours': None}, frame)": "no column",
-        "evaluate.recognition()": "missing 2 required positional arguments",
-        "report.compare('gone')": "holds no report",
-    }
-    with cells(tmp_path, evaluate=evaluate, frame=frame, report=small) as run:
-        for cell, told in wrong.items():
-            shown, error = run(cell)
-            assert told in str(error), (cell, error)
-            assert len(shown.splitlines()) <= 20, shown

@@ -11,14 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab import evaluate, plots
+from speechlab import evaluate
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
 from speechlab.metrics import score
 from speechlab.store import Store
 from speechlab.text import loops
-from speechlab.widgets import BatchPreview
 from support.staged import staged_service
 
 pytestmark = pytest.mark.slow
@@ -92,13 +91,11 @@ def test_japanese_is_ranked_by_readings():
     (axes,) = report.plot().axes
     assert axes.get_xlabel() == "reading error rate"
     assert [label.get_text() for label in axes.get_yticklabels()] == ["speller, ja", "mumbler, ja"]
-    several = plots.error_rates(report.summary, "voice", rates=["reading_cer", "tolerant_cer", "cer"])
-    assert len(several.legends[0].get_texts()) == 3
 
 
 def test_intervals_are_given_where_their_coverage_is_sound():
     pairs = [("a b c", "a b x"), ("d e f", "d e f")] * 10
-    for rows, more in ((2, 18), (19, 1), (20, 0)):
+    for rows, more in ((19, 1), (20, 0)):
         report = evaluate.Report.of_scores("few", scored("one", pairs[:rows], "en"))
         row = report.summary.iloc[0]
         assert row["interval_needs"] == more
@@ -106,37 +103,6 @@ def test_intervals_are_given_where_their_coverage_is_sound():
             assert pd.isna(row[name]) == (more > 0), name
         words = f"needs {more} more clip".replace(" ", "\N{NO-BREAK SPACE}")
         assert (words in "".join(report.sections())) == (more > 0)
-    note = report.plot().axes[0].texts[0].get_text()
-    assert not note.endswith("range unknown")
-    bare = evaluate.Report.of_scores("few", report.table.drop(columns="loop"))
-    assert bare.summary["loops"].tolist() == [0]
-
-
-def test_speed_is_measured_in_turns_or_not_at_all(staged, lab, store):
-    frame = pd.DataFrame({"text": ["One sentence.", "Another."], "language": "en"})
-    voices = [staged.voice("plain"), staged.voice("no-model"), staged.voice("plain", "q")]
-    first = evaluate.round_trip(lab, frame, [voices[0], voices[2]], store=store, progress=False)
-    assert len(first.speed) == 0
-    assert not [name for name in [*first.table, *first.summary] if "rtf" in name or "first_" in name]
-    staged.speaker.calls.clear()
-    staged.q.calls.clear()
-    with pytest.warns(UserWarning, match="failed"):
-        report = evaluate.round_trip(lab, frame, voices, speed=2, store=store, progress=False)
-    assert report.table.query("voice != @voices[1]")["status"].tolist() == ["cached"] * 4
-    calls = [call for call in [*staged.speaker.calls, *staged.q.calls] if call["voice"] == "plain"]
-    assert len(calls) == 6  # one that warms up and two that count, of each voice
-    timed = report.speed
-    assert timed["turn"].tolist() == [0, 0, 0, 1, 1, 1]
-    assert timed["voice"].tolist() == [*voices, voices[1], voices[2], voices[0]]
-    assert timed["concurrency"].eq(1).all()
-    done = timed[timed["error"].isna()]
-    assert (done["first_byte_s"] <= done["total_s"]).all()
-    assert done["duration_s"].tolist() == pytest.approx([1.0] * 4, abs=0.01)
-    row = report.summary.set_index("voice").loc[voices[0]]
-    assert row["timed_calls"] == 2
-    assert row["rtf_low"] <= row["rtf"] <= row["rtf_high"]
-    assert any("one at a time, in turns" in view.note for view in report.views)
-    assert len(plots.distributions(timed, "first_audible_s", by="voice_name").axes) == 1
 
 
 def test_columns_are_found_under_usual_names(staged, lab, store):
@@ -145,7 +111,6 @@ def test_columns_are_found_under_usual_names(staged, lab, store):
     usual = evaluate.round_trip(lab, pd.DataFrame({"text": said, "language": "en"}), voice, **how)
     for table, options in (
         (pd.DataFrame({"Sentence": said, "locale": "en"}), {}),
-        (pd.DataFrame({"sentence": said}), {"language": "en"}),
         (pd.DataFrame({"text": said, "language": "ja", "en": "ja"}), {"language": "en"}),
     ):
         found = evaluate.round_trip(lab, table, voice, **options, **how)
@@ -159,30 +124,6 @@ def test_columns_are_found_under_usual_names(staged, lab, store):
     assert "no column 'text', 'language'; it has 'satz', 'sprache'" in told
     assert "as in text='satz', language='sprache'" in told
     assert "language='en' is for all rows" in told
-    with pytest.raises(InvalidRequestError, match="no column 'said'"):  # what is named is not replaced
-        evaluate.round_trip(lab, usual.table[["text", "language"]], voice, text="said", **how)
-
-
-def test_a_preview_is_told_of_both_halves(staged, lab, store):
-    frame, preview = pd.DataFrame({"text": ["One sentence."], "language": "en"}), BatchPreview(rows=2)
-    for _ in range(2):
-        evaluate.round_trip(lab, frame, staged.voice("plain"), store=store, progress=preview)
-    assert (preview.title, preview.running) == ("Recognition", False)
-    assert "1 cached" in preview.summary
-
-
-def test_recordings_are_named_by_their_files(lab, store, recorded):
-    paths = recorded("good morning", "good evening")
-    frame = pd.DataFrame({"audio": paths, "text": "good morning", "language": "en"})
-    report = evaluate.recognition(lab, frame, store=store, progress=False, vad="segments")
-    names = ["talk-1.wav", "talk-2.wav"]
-    assert report.table[["file", "voice_name"]].to_numpy().T.tolist() == [names] * 2
-    assert report.summary["voice_name"].tolist() == ["all recordings"]
-    assert report.tables["segments"]["text"].tolist() == ["good morning", "good evening"]
-    spoken = evaluate.recognition(lab, frame.assign(speaker=["A", "B"]), store=store, progress=False)
-    assert spoken.summary["voice_name"].tolist() == ["A", "B"]
-    assert spoken.table["sample_rate"].dtype == "Int64"
-    assert "file" in spoken.table
 
 
 def test_rows_of_two_languages_keep_their_words_apart(staged, lab, store, recorded):
@@ -202,21 +143,10 @@ def test_rows_of_two_languages_keep_their_words_apart(staged, lab, store, record
     assert report.table.iloc[1]["error_rate"] == 0
     assert report.summary["language"].tolist() == ["en", "ja+en"]
     assert report.summary["voice_name"].tolist() == ["all recordings"] * 2
-    words, both = report.plot().axes
-    assert (words.get_xlabel(), both.get_xlabel()) == ("word error rate", "mixed error rate")
     page = report.to_html()
     assert "words and characters" in page
     assert "meetingroom" not in page
     assert 'lang="ja+en"' not in page
-
-
-def test_loops_are_flagged(lab, store, recorded):
-    said = ["it was a cold day in the north", "no no no"]
-    frame = pd.DataFrame({"audio": recorded(LOOP, "no no no"), "text": said, "language": "en"})
-    report = evaluate.recognition(lab, frame, store=store, progress=False)
-    assert report.table["loop"].tolist() == [True, False]
-    assert report.summary["loops"].tolist() == [1]
-    assert "loop" in [column["name"] for column in report.rows().columns if column["shown"]]
 
 
 def test_the_rule_of_loops():
@@ -236,16 +166,6 @@ def test_the_rule_of_loops():
 @given(st.text(alphabet="ab cd。、今日は-'", max_size=40))
 def test_no_text_loops_beside_itself(text):
     assert not loops(text, text)
-
-
-def test_a_report_of_translations_draws_itself(lab, store):
-    frame = pd.DataFrame({"text": ["eins", "zwei"], "reference": ["one", "two"], "source_lang": "en"})
-    report = evaluate.translation(lab, frame.assign(target_lang=["ja", "zh"]), store=store, progress=False)
-    (axes,) = report.plot().axes
-    assert axes.get_xlabel() == "chrF"
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["en, ja", "en, zh"]
-    first = str(report.sections(clips=1)[-1])  # the worst
-    assert [words in first for words in ("eins", "zwei", "the first 1 of them")] == [False, True, True]
 
 
 def test_pages_on_studies(staged, lab, monkeypatch, tmp_path):

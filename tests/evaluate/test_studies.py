@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -75,23 +74,6 @@ def test_a_saved_study_has_its_sounds_and_no_key(report, tmp_path):
     assert "1 failed" in page
 
 
-def test_which_voice_of_real_engines(lab, store, report):
-    frame = report.table[["id", "language", "text"]].query("id == 'e1' or id == 'j1'").drop_duplicates("id")
-    found = evaluate.voices(
-        lab, frame, ["heart", "mei"], store=store, progress=False, speed=1, dnsmos=0, title="Two voices"
-    )
-    assert found.table["status"].tolist() == ["cached", "cached"]
-    assert found.tables["choice"]["language"].tolist() == ["en", "ja"]
-    assert found.tables["choice"]["certainty"].tolist() == ["none", "none"]
-    summary = found.summary.set_index("voice_name")
-    assert summary["timed_calls"].tolist() == [1, 1]
-    assert summary["loudness_lufs"].between(-40, -5).all()
-    assert 4 < summary.loc["openjtalk: mei", "morae_per_s"] < 14
-    assert summary["own_rate"].ge(0).all()
-    assert found.table["engine"].tolist() == ["hibari", "openjtalk"]
-    assert found._repr_html_().count("<audio") == 2
-
-
 def test_segments_of_a_study(lab, store, report, tmp_path):
     said = report.table[["audio", "text", "language"]].iloc[::-1].reset_index(drop=True)
     said.loc[0, "language"] = None
@@ -112,20 +94,3 @@ def test_segments_of_a_study(lab, store, report, tmp_path):
     both = evaluate.Report.combine("both", [report, heard])
     assert both.table["audio"].iloc[both.tables["segments"]["position"]].tolist() == found["file"].tolist()
     assert len(report.tables["segments"]) == 0
-
-
-def test_recordings_that_cannot_be_read_are_rows(lab, store, tmp_path, report):
-    (tmp_path / "甲").mkdir()
-    good = Path(report.table.query("id == 'e1'")["audio"].iloc[0])
-    first, second = (
-        tmp_path / "甲" / f"a long name of a recording, the {one}.wav" for one in ("first", "second")
-    )
-    for copy in (first, second):
-        copy.write_bytes(good.read_bytes())
-    sounds = pd.Series([first, str(second), tmp_path / "gone.wav", None], dtype=object)
-    frame = pd.DataFrame({"audio": sounds, "text": "The weather is fine today.", "language": "en"})
-    heard = evaluate.recognition(lab, frame, voice=None, store=store, progress=False)
-    assert heard.table["status"].isin(["ok", "cached"]).tolist() == [True, True, False, False]
-    assert heard.table["status"].tolist()[2:] == ["error", "error"]
-    saved = pd.read_parquet(heard.save(tmp_path / "out") / "results.parquet")
-    assert saved["audio"].dropna().nunique() == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 import shutil
@@ -61,16 +60,8 @@ def test_every_number_follows_from_the_rows(saved):
         evaluate.verify(evaluate.Report.load(saved / "report"))
 
 
-def test_changed_figures_rows_and_tables_are_found(saved, tmp_path):
-    frame = sentences()
-    for name in ("text", "one", "other"):
-        # all texts differ, so that the difference has an interval and a figure
-        frame[name] += [f" {chr(ord('a') + row)}" for row in range(len(frame))]
-    page = report_of(tmp_path, frame).to_html()
-    drawn = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', page)[1]
-    other = base64.b64encode(base64.b64decode(drawn).replace(b"<path", b"<path ", 1)).decode()
-    (tmp_path / "page.html").write_text(page.replace(drawn, other), "utf-8")
-    assert "figure" in evaluate.verify(tmp_path / "page.html").answer
+def test_changed_rows_and_tables_are_found(saved, tmp_path):
+    """What else a page holds is in strangers/test_reports, with changed figures."""
     report = evaluate.Report.load(saved / "report")
     report.table.loc[3, "hypothesis"] = "something else"
     report.summary.loc[0, "error_rate"] += 0.001
@@ -119,14 +110,6 @@ def test_verify_notes_another_version(saved, tmp_path):
     )
 
 
-def test_a_page_holds_dates_and_counts_no_missing_text(tmp_path):
-    rows = sentences(4).assign(day=pd.Timestamp("2026-11-26"))
-    rows["text"] = [*rows["text"][:2], None, float("nan")]
-    page = evaluate.recognition(None, rows, hypotheses="one").save(tmp_path / "page.html")
-    assert evaluate.verify(page)
-    assert "2 texts" in page.read_text("utf-8")
-
-
 def test_wrong_references_are_suspected_and_corrected(saved, faulty, tmp_path):
     report, suspects = faulty, faulty.suspects()
     assert set(suspects["row"]) == {"s3", "s11", "s17"}
@@ -139,31 +122,23 @@ def test_wrong_references_are_suspected_and_corrected(saved, faulty, tmp_path):
     right = evaluate.Report.load(saved / "report").summary
     assert corrected.summary["error_rate"].tolist() == right["error_rate"].tolist()
     assert report.table["text"].tolist() == sentences(wrong=(3, 11, 17))["text"].tolist() * 2
-    folder = corrected.save(tmp_path / "corrected")
-    assert evaluate.verify(folder)
-    assert evaluate.verify(folder / "report.html")
+    assert evaluate.verify(corrected.save(tmp_path / "corrected.html"))
     references = corrected.tables["references"].set_index("system")
     assert references["reference_errors"].to_dict() == {"one": 3, "other": 3}
     assert (references["errors_before"] - references["reference_errors"]).eq(references["errors_after"]).all()
-    rates = corrected.summary.set_index("system")["reference_rate"]
-    assert rates.to_dict() == references["reference_rate"].to_dict()
-    assert rates.gt(0).all()
 
 
 def test_references_decide_who_is_first(tmp_path):
-    rows = sentences(20)
+    rows = sentences(8)
     rows["text"] = rows["one"]  # references that were taken from one of the systems
     report = report_of(tmp_path, rows)
     fixes = pd.DataFrame({"row": rows["id"], "old": rows["one"], "new": rows["other"]})
     corrected = evaluate.correct_references(report, fixes)
     assert str(corrected.findings[0]).endswith("The order is another one now: in English other and one.")
-    again = evaluate.correct_references(corrected, fixes.rename(columns={"old": "new", "new": "old"}))
-    assert again.tables["references"]["reference_errors"].tolist() == [0, 0]
-    assert again.summary["error_rate"].tolist() == report.summary["error_rate"].tolist()
 
 
 def test_suspects_are_accepted_dismissed_or_given_another_text(faulty):
-    report, review, suspects = faulty, faulty.review(), faulty.suspects()
+    review, suspects = faulty.review(), faulty.suspects()
     first, second, third = suspects.index
     review.accept(first)
     review.dismiss(second)
@@ -176,9 +151,6 @@ def test_suspects_are_accepted_dismissed_or_given_another_text(faulty):
     ]
     assert fixes["by"].tolist() == ["Ada"] * 3
     assert fixes["when"].str.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\dZ").all()
-    assert str(evaluate.correct_references(report, fixes).findings[0]).startswith(
-        "2 references were corrected"
-    )
     review.note(first, "")
     assert len(review.corrections()) == 2
     with pytest.raises(InvalidRequestError, match="the text is empty"):
@@ -204,21 +176,6 @@ def spoken(staged, tmp_path_factory):
     return report, folder
 
 
-def test_a_report_asks_the_same_again(staged, spoken):
-    report, folder = spoken
-    before = len(staged.voice.calls)
-    again = evaluate.Report.load(folder / "report").rerun(staged.lab, progress=False)
-    assert [call["text"] for call in staged.voice.calls[before:]] == ["good morning", "good evening"]
-    assert again.record["asked"] == report.record["asked"]
-    assert again.table["text"].tolist() == report.table["text"].tolist()
-    asked = again.record["asked"]
-    assert (asked["rows"], asked["columns"], asked["arguments"]) == (
-        3,
-        ["text", "language", "set"],
-        {"voices": ["low"]},
-    )
-
-
 def test_recordings_and_outputs_that_exist_are_asked_again(staged, tmp_path):
     clip = staged.lab.synthesize("good morning", voice="low").save(tmp_path / "a.wav")
     rows = pd.DataFrame(
@@ -226,11 +183,9 @@ def test_recordings_and_outputs_that_exist_are_asked_again(staged, tmp_path):
     )
     both, how = {"x": staged.lab, "y": staged.lab}, {"store": tmp_path / "s", "progress": False}
     report = evaluate.recognition(both, rows, hypotheses=["old"], **how)
-    noisy = evaluate.recognition(staged.lab, rows, noise_db=[10], **how)
-    for one, lab in ((report, both), (noisy, staged.lab)):
-        again = one.rerun(lab, progress=False)
-        assert again.record["asked"] == one.record["asked"]
-        assert again.table["hypothesis"].tolist() == one.table["hypothesis"].tolist()
+    again = report.rerun(both, progress=False)
+    assert again.record["asked"] == report.record["asked"]
+    assert again.table["hypothesis"].tolist() == report.table["hypothesis"].tolist()
     assert report.systems == ["x", "y", "old"]
 
 
@@ -258,7 +213,7 @@ def test_what_a_record_does_not_hold_is_given_again_or_refused(tmp_path):
 
 
 def test_a_report_is_followed_back_to_the_replies_in_the_store(spoken):
-    report, folder = spoken
+    _, folder = spoken
     proof = evaluate.verify(folder / "report", store=folder / "store")
     assert proof, proof
     assert "6 replies of 2 batches were compared with the store." in proof.notes
@@ -268,6 +223,3 @@ def test_a_report_is_followed_back_to_the_replies_in_the_store(spoken):
     unequal = evaluate.verify(folder / "other", store=folder / "store").unequal
     assert "never said" in unequal.loc[unequal["place"].str.startswith("store"), "reported"].tolist()
     assert "not in this store" in evaluate.verify(folder / "report", store=folder / "none").answer
-    done = speechlab("verify", folder / "report", "--store", folder / "store")
-    assert done.returncode == 0, done.stdout
-    assert report.record["runs"]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import threading
 import time
-from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,7 +12,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.client import Client
 from speechlab.engines import EngineVoice
-from speechlab.errors import APIConnectionError, EngineError, InvalidRequestError
+from speechlab.errors import EngineError, InvalidRequestError
 from speechlab.service import Provider, ServedEngine, run_service
 from speechlab.store import Store
 from support.clients import KEY
@@ -68,31 +65,17 @@ def hears(duration_s: float) -> str:
     return text.replace("really ", "")
 
 
-class Staged:
-    def __init__(self) -> None:
-        self.one, self.other = Speakers(NAMES, 0), Speakers(OTHER, len(NAMES))
-        self.ears = StagedRecognizer(hears=hears)
-
-
-@contextmanager
-def serving():
-    staged = Staged()
-    config = staged_config(
-        ServedEngine("one", "synthesizer", lambda: staged.one, Provider("one", heavy=False)),
-        ServedEngine("other", "synthesizer", lambda: staged.other, Provider("other", heavy=False)),
-        ServedEngine("ears", "recognizer", lambda: staged.ears, heavy=False),
-    )
-    with ExitStack() as stack:
-        service = stack.enter_context(run_service(config))
-        staged.end = stack.close
-        with Client(base_url=service.base_url, api_key=KEY) as client:
-            yield staged, client
-
-
 @pytest.fixture(scope="module")
 def served():
-    with serving() as both:
-        yield both
+    """The first engine, and a client of the service that has both and the ears."""
+    one, other = Speakers(NAMES, 0), Speakers(OTHER, len(NAMES))
+    config = staged_config(
+        ServedEngine("one", "synthesizer", lambda: one, Provider("one", heavy=False)),
+        ServedEngine("other", "synthesizer", lambda: other, Provider("other", heavy=False)),
+        ServedEngine("ears", "recognizer", lambda: StagedRecognizer(hears=hears), heavy=False),
+    )
+    with run_service(config) as service, Client(base_url=service.base_url, api_key=KEY) as client:
+        yield one, client
 
 
 @pytest.fixture(scope="module")
@@ -133,21 +116,12 @@ def test_which_voice_to_take_and_why(report):
     assert "how pleasant they are, listeners must say." in report.views[0].note
 
 
-@pytest.mark.parametrize(
-    ("sentences", "more", "advice", "answer"),
-    [
-        # a number would promise too much where p is so large
-        (10, None, "", "No difference shown between “other: plain” and “one: clear”. “other: plain” 1.2%"),
-        (5, 15, "5 sentences cannot tell “other: plain” from “one: clear”; take 20 or more", ""),
-    ],
-)
-def test_a_lead_that_may_be_chance_promises_nothing(lab, store, sentences, more, advice, answer):
-    found = study(lab, store, FRAME.head(sentences), voices=["clear", "plain"])
+def test_a_lead_of_few_sentences_promises_nothing(lab, store):
+    found = study(lab, store, FRAME.head(5), voices=["clear", "plain"])
     (choice,) = found.tables["choice"].to_dict("records")
     assert (choice["voice_name"], choice["certainty"]) == ("other: plain", "open")
-    assert (None if pd.isna(choice["more_sentences"]) else choice["more_sentences"]) == more
-    assert choice["advice"] == advice or not advice
-    assert found.answer.startswith(answer)
+    assert choice["more_sentences"] == 15
+    assert choice["advice"] == "5 sentences cannot tell “other: plain” from “one: clear”; take 20 or more"
 
 
 def stands_out(report):
@@ -176,8 +150,6 @@ def test_voices_of_several_services_one_of_which_is_away(lab, store):
         told = {"store": store, "progress": False, "speed": 1, "dnsmos": 0}
         with pytest.warns(UserWarning, match="10 of 50 rows failed"):
             found = evaluate.voices(services, FRAME, chosen, **told)
-        with pytest.raises(APIConnectionError):
-            evaluate.voices({"away": nobody}, FRAME, {"away": "x"}, **told)
     keys = ["system", "voice_name"]
     assert sorted(map(tuple, found.summary[keys].to_numpy().tolist())) == [
         ("ours", "one: clear"),
@@ -185,12 +157,8 @@ def test_voices_of_several_services_one_of_which_is_away(lab, store):
         ("theirs", "one: clear"),
         ("theirs", "one: swallows"),
     ]
-    assert found.summary["utterances"].tolist() == [10] * 4
     rows = found.summary.set_index(keys)
     assert rows["error_rate"].loc["ours", "one: clear"] == rows["error_rate"].loc["theirs", "one: clear"]
-    assert rows["group"].notna().all()
-    assert rows["own_rate"].notna().all()
-    assert rows["loudness_lufs"].notna().all()
     assert rows["timed_calls"].tolist() == [1] * 4
     (choice,) = found.tables["choice"].to_dict("records")
     assert (choice["system"], choice["voice_name"]) == ("ours", "other: plain")
@@ -198,48 +166,11 @@ def test_voices_of_several_services_one_of_which_is_away(lab, store):
     assert "one: swallows of theirs loses the end of" in stands_out(found)[0]
     assert any(note.startswith("away could not be asked: ") for note in found.notes)
     assert "ours heard all voices in place of away." in found.notes
+    with pytest.raises(InvalidRequestError, match="the systems of this report spoke"):
+        found.suspects()
     lost = found.failures()
     assert lost["system"].tolist() == ["away"] * 10
     assert lost["error"].str.startswith("away could not be asked: ").all()
-    assert found.headline().columns[0] == "system"
-    changes = found.compare(found)
-    assert len(changes.summary) == 5  # the voices of each service, and rows that failed
-    for rows in (found.rows(), changes.rows()):
-        assert {column["name"] for column in rows.columns if column["shown"]} >= {"system", "voice_name"}
-    assert {"theirs", "one: swallows"} <= set(re.findall(r">([^<>]+)<", changes.sections()[-1]))
-    assert ">None<" not in changes.sections()[-1]
-
-
-def test_a_service_that_ends_takes_no_speed_from_the_others(lab, store):
-    with serving() as (staged, other):
-
-        def end(stage, done, total):
-            if stage == "transcribe" and not done:
-                staged.end()
-
-        how = {"store": store, "progress": end, "speed": 2, "dnsmos": 0}
-        found = evaluate.voices({"ours": lab, "theirs": other}, FRAME.head(3), ["clear", "plain"], **how)
-    calls = found.speed.groupby("system")["error"].agg(["size", "count"])
-    assert calls.to_dict("index") == {"ours": {"size": 4, "count": 0}, "theirs": {"size": 4, "count": 4}}
-
-
-def test_a_service_without_a_voice_for_the_texts_stops_no_other(lab, store):
-    services, how = {"ours": lab, "theirs": lab.with_options()}, {"store": store, "progress": False}
-    found = evaluate.voices(
-        services, FRAME.head(2), {"ours": [], "theirs": "clear"}, speed=0, dnsmos=0, **how
-    )
-    assert found.table.groupby("system")["status"].agg(set).to_dict()["ours"] == {"skipped"}
-    assert found.summary["system"].tolist() == ["theirs"]
-    with pytest.raises(InvalidRequestError, match="no voice speaks a language of these texts"):
-        evaluate.voices(services, FRAME.assign(language="ja"), **how)
-
-
-def test_wrong_voices_are_refused_before_anything_is_spoken(served, store):
-    staged, lab = served
-    staged.one.calls.clear()
-    with pytest.raises(InvalidRequestError, match="nobody"):
-        study(lab, store, FRAME.head(1), engines={"nobody": "x"}, takes=9)
-    assert not staged.one.calls
 
 
 def test_how_voices_sound_and_how_fast_they_are(report):
@@ -265,29 +196,28 @@ def test_a_measure_of_the_user_is_asked_once_for_each_clip(lab, store):
             raise ValueError("not yet")
         return float(abs(samples).max())
 
-    options = {"frame": FRAME.head(3), "voices": ["clear", "even"], "measures": {"loud": loud}}
+    options = {"frame": FRAME.head(2), "voices": ["clear", "even"], "measures": {"loud": loud}}
     report = study(lab, store, **options)
-    assert len(asked) == 6
+    assert len(asked) == 4
     assert {one[:2] for one in asked} == {(np.dtype("float32"), 1)}
-    assert report.table["rated_loud"].notna().sum() == 5
+    assert report.table["rated_loud"].notna().sum() == 3
     assert report.table["measure_error"].dropna().tolist() == ["rated_loud: ValueError: not yet"]
     medians = report.table.groupby("voice_name")["rated_loud"].median()
     assert report.summary.set_index("voice_name")["rated_loud"].to_dict() == pytest.approx(medians.to_dict())
-    assert ">loud<" in report._repr_html_()
     again = study(lab, store, **options)
-    assert len(asked) == 7  # the one that failed
+    assert len(asked) == 5  # the one that failed
     assert again.table["rated_loud"].notna().all()
 
 
 def test_speeds_of_one_engine_agree_in_any_order(served, store):
     """An engine gets slower from call to call, as a machine that grows hot; its voices are equally fast."""
-    staged, lab = served
-    staged.one.calls.clear()
-    staged.one.slower_s = 0.01
+    engine, lab = served
+    engine.calls.clear()
+    engine.slower_s = 0.01
     try:
         found = study(lab, store, FRAME.head(4), ("swallows", "even", "clear"), speed=4)
     finally:
-        staged.one.slower_s = 0.0
+        engine.slower_s = 0.0
     summary = found.summary
     assert summary["timed_calls"].tolist() == [4] * 3
     assert summary["first_audible_s_low"].max() < summary["first_audible_s_high"].min()
@@ -300,101 +230,50 @@ def test_a_study_of_voices_is_saved_and_read(report, tmp_path):
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     for words in ("Notable findings", "text or recognizer", "more sentences", "one at a time", "Piepho"):
         assert words.replace(" ", "\N{NO-BREAK SPACE}") in page or words in page, words
-    (axes,) = report.plot().axes
-    assert [label.get_text() for label in axes.get_yticklabels()][-1] == "one: swallows, en"
     assert repr(again) == repr(report)
     assert again.findings == report.findings
-    assert set(again.tables["attributed"]["cause"]) == {"shared", "engine", "own"}
-    assert len(again.speed) == len(again.differences) == 10
-    assert again.sections(clips=0) == report.sections(clips=0)
-    assert "\n\nThe fewest errors first." in report.to_markdown()
 
 
 def test_takes_tell_how_voices_vary(lab, store):
-    found = study(lab, store, FRAME.head(4), ["varies", "clear", "plain"], takes=4)
-    assert found.table["take"].value_counts().to_dict() == {0: 12, 1: 12, 2: 12, 3: 12}
-    assert [run["operation"] for run in found.record["runs"]] == ["synthesize"] * 4 + ["transcribe"]
+    found = study(lab, store, FRAME.head(4), ["varies", "clear"], takes=4)
+    assert found.table["take"].value_counts().to_dict() == dict.fromkeys(range(4), 8)
     spread = found.summary.set_index("voice_name")["take_sd"]
     assert spread["one: varies"] > 0.05
-    assert spread["one: clear"] == spread["other: plain"] == 0
+    assert spread["one: clear"] == 0
     assert found.tables["variance"]["share_take"].iloc[0] > 0.1
     # Takes of a sentence are no new sentences.
-    assert found.summary["interval_needs"].tolist() == [16] * 3
-    assert found.differences["blocks"].tolist() == [4] * 3
-    assert found.differences[["low", "high"]].isna().all(axis=None)  # of four sentences
+    assert found.summary["interval_needs"].tolist() == [16] * 2
+    assert found.differences["blocks"].tolist() == [4]
 
 
 def test_one_voice_one_sentence(lab, store):
     alone = study(lab, store, FRAME.head(2), voices=["clear", "clear"])  # named twice, it is one
-    assert alone.tables["choice"]["certainty"].tolist() == ["none"]
     assert alone.answer.startswith("Nothing can be advised.")
     assert alone.answer.endswith("give two or more.")
     short = study(lab, store, FRAME.iloc[[3, 3]])
-    assert short.tables["choice"]["certainty"].tolist() == ["none"]
     assert short.answer.startswith("Nothing can be advised. 1 sentence cannot tell ")
     assert short.notes == ("1 row repeats a sentence of the table; each sentence counts once.",)
     assert len(short.table) == 5
-    assert len(short.plot().axes) == 1
 
 
 def test_voices_that_fail(lab, store):
     with pytest.warns(UserWarning, match="10 of 30 rows failed"):
         found = study(lab, store, voices=["clear", "swallows", "broken"])
-    assert found.tables["choice"]["certainty"].tolist() == ["settled"]
     assert found.answer == (
         "Take “one: clear”. It makes significantly fewer errors than “one: swallows” on 10 sentences "
         "(“one: clear” 2.4%, “one: swallows” 13.4%, p = 0.004)."
     )
     assert found.notes == ("one: broken (en) failed on all sentences, and has no place in the order.",)
-    assert pd.isna(found.summary.set_index("voice_name").loc["one: broken", "group"])
     assert found.headline()["sentences"].tolist() == ["10", "10", "0 of 10"]
     with pytest.warns(UserWarning, match="rows failed"):
         nothing = study(lab, store, voices=["broken"])
-    assert nothing.tables["choice"]["certainty"].tolist() == ["none"]
     assert nothing.answer.startswith("Nothing can be advised. All 10 rows failed; mostly: ")
-    assert len(nothing.tables["attributed"]) == len(nothing.differences) == 0
-    assert len(nothing.failures()) == 10
-
-
-def test_a_service_that_ends_in_the_middle(tmp_path):
-    with Store(tmp_path / "store") as store, serving() as (staged, lab):
-        heard = []
-
-        def hears_ten(duration_s):
-            heard.append(duration_s)
-            if len(heard) == 10:
-                threading.Thread(target=staged.end).start()
-                time.sleep(0.5)  # the service answers this call, and takes no other
-            return hears(duration_s)
-
-        staged.ears.hears = hears_ten
-        with pytest.warns(UserWarning, match="the service was given up"):
-            found = evaluate.voices(
-                lab, FRAME, ["clear", "swallows"], store=store, progress=False, speed=1, dnsmos=0,
-                concurrency=1, give_up_after_s=0.5,
-            )  # fmt: skip
-        status = found.table["status"].value_counts()
-        assert status["ok"] >= 10
-        assert status["error"] > 0
-        assert len(found.tables["choice"]) == 1
-        assert "Speed was not measured, all calls failed" in found.notes[-1]
 
 
 def test_a_round_trip_whose_speed_cannot_be_measured_says_so(lab, store):
     rows, how = FRAME.head(2), {"store": store, "progress": False}
-    timed = evaluate.round_trip(lab, rows, ["clear"], speed=1, **how)
-    assert timed.summary["timed_calls"].tolist() == [1]
+    evaluate.round_trip(lab, rows, ["clear"], **how)
     replaying = lab.with_options(mode="replay", store=store)
     report = evaluate.round_trip(replaying, rows, ["clear"], speed=1, **how)
     assert report.notes[0].startswith("Speed was not measured: ")
-    assert len(report.speed) == 0
-    assert "rtf" not in report.summary.columns
-    assert report.table["hypothesis"].tolist() == timed.table["hypothesis"].tolist()
-
-
-def test_engines_may_be_named(lab, store):
-    ids = {voice.short_name: voice.id for voice in lab.voices()}
-    named = dict.fromkeys((ids["one: clear"], ids["one: even"], ids["other: plain"]), "same")
-    found = study(lab, store, FRAME.head(4), ["clear", "even", "plain"], engines=named)
-    assert found.table["engine"].unique().tolist() == ["same"]
-    assert found.summary["engine_rate"].eq(0).all()
+    assert report.table["hypothesis"].notna().all()

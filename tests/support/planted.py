@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pandas as pd
 
 from speechlab import evaluate
+from speechlab.metrics import score
 
 WORDS = ["the", "old", "brown", "dog", "runs", "over", "green", "hills", "while", "small", "birds", "sing"]
 WORDS += ["near", "quiet", "rivers", "under", "tall", "trees"]
@@ -36,6 +38,12 @@ def right(row, text, noise):
 
 def study(frame, *names, **options):
     return evaluate.recognition(None, frame, hypotheses=list(names), progress=False, **options)
+
+
+def hear_anew(report, heard):
+    """The report with other outputs in its rows, scored anew; this costs a tenth of another study."""
+    table = report.table.assign(hypothesis=pd.array(heard, dtype="string"))
+    return replace(report, table=score(table))
 
 
 def check_budget(report):
