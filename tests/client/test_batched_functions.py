@@ -16,13 +16,12 @@ import speechlab as sl
 from speechlab import batch
 from speechlab.errors import (
     ConfigurationError,
-    EngineError,
     InvalidRequestError,
     RateLimitError,
 )
 from speechlab.store import Store
 from support.clock import ends_within
-from support.functions import die_of_short_clips, spoken
+from support.functions import spoken
 
 RATE = 8_000
 LANGS = {"source_lang": "en", "target_lang": "ja"}
@@ -83,8 +82,6 @@ def test_calls_of_a_batch_have_the_same_fields(tmp_path):
 def test_other_results_are_errors_of_their_rows(tmp_path):
     for result, words in (
         (lambda rows: rows[1:], "returned 9 results for 10 texts; return a list with one result for each"),
-        (lambda rows: "one text", r"returned 'one text' \(str\) for 10 texts"),
-        (lambda rows: None, r"returned None \(NoneType\)"),
         (lambda rows: {*rows}, r"\(set\) for 10 texts"),  # whose order is not that of the texts
     ):
         with sl.system("many", translate_batch=result, version="1", batch_size=10, **FULL) as lab:
@@ -129,20 +126,12 @@ class Panic(BaseException):
     """As of a library in Rust."""
 
 
-class OwnError(EngineError):
-    def __init__(self, what, why):
-        super().__init__(f"{what}, {why}")
-
-
-ENDS = [Panic("it broke"), OwnError("it", "broke"), GeneratorExit("it broke"), SystemExit("it broke")]
-
-
-ENDS += [KeyboardInterrupt("it broke"), asyncio.CancelledError("it broke")]
+ENDS = [Panic("it broke"), SystemExit("it broke"), asyncio.CancelledError("it broke")]
 
 
 @pytest.mark.parametrize(
     ("form", "error"),
-    [*product(["translate_batch", "translate"], ENDS), *product(["async"], ENDS[3:])],
+    [*product(["translate_batch", "translate"], ENDS), ("async", ENDS[2])],
     ids=str,
 )
 def test_whatever_a_function_raises_is_the_error_of_its_row(form, error, tmp_path):
@@ -174,15 +163,11 @@ def test_batches_of_other_forms(tmp_path):
             raise RateLimitError("later", status=429, retry_after_s=0.01)
         return reverse_all(rows)
 
-    async def coroutine(rows):
-        await asyncio.sleep(0)
-        return reverse_all(rows)
-
     async def generator(rows):
         for row in reverse_all(rows):
             yield row
 
-    for function in (busy, coroutine, generator):
+    for function in (busy, generator):
         with sl.system("many", translate_batch=function, version=function.__name__) as lab:
             made = translate(texts(5), lab, tmp_path)
         assert made["translation"][3] == "3 xxx"
@@ -215,45 +200,6 @@ def test_a_client_that_is_closed_ends_the_calls_of_its_batches(wait_s):
         free.set()
 
 
-def test_a_call_that_is_canceled_leaves_the_others():
-    begun, free = threading.Event(), threading.Event()
-    given = []
-
-    def waiting(rows):
-        given.append(sorted(rows))
-        begun.set()
-        free.wait(60)
-        return reverse_all(rows)
-
-    async def main(settings):
-        async with sl.AsyncClient.from_settings(settings) as lab:
-            return await work(lab)
-
-    async def work(lab):
-        calls = [asyncio.ensure_future(lab.translate(text, **LANGS)) for text in ("ab", "cd", "ef")]
-        assert await asyncio.to_thread(begun.wait, 60)
-        later = asyncio.ensure_future(lab.translate("gh", **LANGS))
-        await asyncio.sleep(0.01)
-        for call in (calls[0], later):  # one in its batch, one that waits
-            call.cancel()
-        await asyncio.sleep(0.01)
-        free.set()
-        return [str(one) for one in await asyncio.gather(*calls[1:])]
-
-    with sl.system("many", translate_batch=waiting, version="1", max_wait_s=0.02) as lab:
-        assert asyncio.run(main(lab._async._settings)) == ["dc", "fe"]
-    assert given == [["ab", "cd", "ef"]]
-
-
-@pytest.mark.slow
-def test_a_row_that_kills_its_process_fails_alone(tmp_path):
-    table = pd.DataFrame({"audio": [sl.AudioClip([0.1] * number, RATE) for number in (50, 800)]})
-    with sl.system("many", transcribe_batch=die_of_short_clips, version="1", processes=1) as lab:
-        made = batch.transcribe(table, lab, store=tmp_path, progress=False)
-    assert made["status"].tolist() == ["error", "ok"]
-    assert "exit code 7" in made["error"][0]
-
-
 def test_the_size_of_batches_is_part_of_the_key(tmp_path):
     calls = []
     for size in (4, 2, 4):
@@ -278,10 +224,3 @@ def test_a_study_says_how_many_texts_the_batch_size_changes(tmp_path):
             sl.evaluate.translation(lab, table, other_batch_size=32, **how)
     assert "2 of 6 texts change in batches of 1." in report.notes
     assert not any("batches" in note for note in plain.notes)
-    clips = [sl.AudioClip([0.1] * number, RATE) for number in (800, 900, 1_000)]
-    table = pd.DataFrame({"audio": clips, "text": "a", "language": "en"})
-    with sl.system(
-        "many", transcribe_batch=lambda given: ["a b"[: len(given)] for _ in given], version="1"
-    ) as lab:
-        report = sl.evaluate.recognition(lab, table, other_batch_size=1, **how)
-    assert "3 of 3 texts change in batches of 1." in report.notes

@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 
 import psutil
 import pytest
-from filelock import FileLock
 
 import speechlab
 from speechlab.client import AsyncClient, Client, connect
@@ -160,8 +159,7 @@ def test_other_settings_are_another_service(fake, state, monkeypatch, tmp_path, 
             assert lab.base_url == usual.base_url
 
 
-STALE = [{"pid": 2**22 + 1}, {"version": "0.0.1"}, {"environment": "/other"}, {"api_key": "sl:other"}]
-STALE += [{"base_url": "http://127.0.0.1:1"}, {"api_key": 5}, None]
+STALE = [{"pid": 2**22 + 1}, {"version": "0.0.1"}, {"api_key": "sl:other"}, None]
 
 
 @pytest.mark.parametrize("change", STALE, ids=str)
@@ -249,37 +247,18 @@ def test_a_stranger_on_a_killed_services_port_gets_nothing(wire, fake, state):
     assert len(fake) == 1
 
 
-def test_a_service_that_dies_again_is_told_of_and_replaced(fake, state):
-    with connect(max_retries=0) as lab:
-        killed(state)
-        lab.voices()
-        killed(state)
-        with pytest.raises(APIConnectionError, match=r"has stopped; call connect\(\)"):
-            lab.voices()
-        with connect() as again:
-            assert len(again.voices()) == 0
-            assert len(fake) == 3
-            with pytest.raises(APIConnectionError):
-                lab.voices()
-            with pytest.raises(APIConnectionError, match=f"another one runs at {again.base_url}"):
-                lab.voices()
-    assert len(fake) == 3
-
-
-@pytest.mark.parametrize("closed", [False, True])
-def test_a_start_again_that_fails_is_told_of(fake, state, monkeypatch, caplog, closed):
+def test_a_start_again_that_fails_is_told_of(fake, state, monkeypatch, caplog):
     with connect(max_retries=0) as lab:
         child = lab.with_options(timeout=5)
         killed(state)
-        if not closed:
-            command = [sys.executable, "-c", "import sys; sys.exit(3)"]
-            monkeypatch.setattr(LEASE + "_build_command", lambda _: command)
-            with pytest.raises(APIConnectionError, match="has stopped"):
-                lab.voices()
-            why = "the embedded service could not be started: it ended with status 3"
-            assert f"could not be started again: {why}" in caplog.text
-            with pytest.raises(APIConnectionError, match=r"was not started again: .* status 3"):
-                lab.voices()
+        command = [sys.executable, "-c", "import sys; sys.exit(3)"]
+        monkeypatch.setattr(LEASE + "_build_command", lambda _: command)
+        with pytest.raises(APIConnectionError, match="has stopped"):
+            lab.voices()
+        why = "the embedded service could not be started: it ended with status 3"
+        assert f"could not be started again: {why}" in caplog.text
+        with pytest.raises(APIConnectionError, match=r"was not started again: .* status 3"):
+            lab.voices()
     with pytest.raises(ConfigurationError, match="closed"):
         child.voices()
     assert len(fake) == 1
@@ -293,7 +272,6 @@ def test_a_start_again_that_fails_is_told_of(fake, state, monkeypatch, caplog, c
         ("raise ModuleNotFoundError(\"No module named 'starlette'\")", r"pip install 'speechlab\[local\]'"),
         ("__import__('speechlab.service._none')", r"No module named 'speechlab\.service\._none'"),
         ("print('ready nonsense')", "ready line is invalid"),
-        ("print('ready {}')", "ready line is invalid"),
         ("import time; time.sleep(60)", "not ready within"),
     ],
 )
@@ -319,11 +297,6 @@ def test_what_keeps_a_service_from_being_started_is_named(state, monkeypatch, tm
         patch.setattr(LEASE + "_SERVICE_MODULES", ("starlette", "no_such_package_at_all"))
         refused(r"pip install 'speechlab\[local\]'")
     request.getfixturevalue("fake")
-    with monkeypatch.context() as patch:
-        patch.setattr(LEASE + "_LOCK_WAIT_S", 0.3)
-        state.mkdir(parents=True, exist_ok=True)
-        with FileLock(state / "start.lock"):
-            refused("another process")
     with monkeypatch.context() as patch:
         full = OSError(28, "No space left on device")
         patch.setattr("speechlab.client._embedded.state.EmbeddedService.write", Mock(side_effect=full))
@@ -376,10 +349,10 @@ def test_two_notebooks_share_a_service_until_the_last_ends(state):
 def test_each_environment_has_a_service_of_its_own(state, monkeypatch):
     program = "import speechlab\nwith speechlab.connect() as lab: print(lab.base_url)"
     with connect() as lab:
-        for name in ("python", "python3"):  # scripts are installed with one name, and people type another
-            command = [Path(sys.prefix) / "bin" / name, "-c", program]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-            assert (done.stdout.strip(), done.stderr) == (lab.base_url, "")
+        # scripts are installed with one name, and people type another
+        command = [Path(sys.prefix) / "bin" / "python3", "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.stdout.strip(), done.stderr) == (lab.base_url, "")
         monkeypatch.setattr(sys, "prefix", "/another/environment")
         with connect() as other:
             assert other.base_url != lab.base_url
@@ -388,15 +361,11 @@ def test_each_environment_has_a_service_of_its_own(state, monkeypatch):
 
 @pytest.mark.engines
 def test_a_real_service_that_is_killed_is_started_again(state):
-    with connect() as lab:
-        voice = lab.voices()["mei"]
-        killed(state)
-        assert lab.synthesize("はい。", voice=voice).duration_s > 0.1
-        assert (Path(state) / "service.json").exists()
-    with connect() as lab, lab.realtime(voice=voice, format="pcm") as session:
+    with connect() as lab, lab.realtime(voice="mei", format="pcm") as session:
         first = session.say("はい。")
         killed(state)
         assert eventually(lambda: not session.is_open)
+        assert lab.synthesize("はい。", voice="mei").duration_s > 0.1
         assert session.say("はい。").frames == pytest.approx(first.frames, rel=0.5)
 
 

@@ -234,7 +234,7 @@ def test_156_audio_other_than_announced_is_an_error(script, session, wrong, says
     assert script.connections == 2
 
 
-@pytest.mark.parametrize("code", [1000, 1001, 1003, 1006, 1008, 1009, 1011, 1012, 1013])
+@pytest.mark.parametrize("code", [1000, 1006, 1012])
 def test_161_a_text_cut_by_a_close_is_not_sent_again(script, session, code):
     script.speaks = [lambda said: [start(said), PIECES[0], code], spoken]
     with pytest.raises(StreamTruncatedError, match=f"code {code}") as caught:
@@ -285,8 +285,7 @@ def test_154_texts_wait_for_each_other(script, session):
 
 @pytest.mark.slow
 def test_leaving_early_closes_the_socket(script, quick, session):
-    cut = lambda said: [start(said), PIECES[0], 0.4]  # noqa: E731
-    script.speaks = [cut, spoken]
+    script.speaks = [lambda said: [start(said), PIECES[0], 0.4], spoken]
     with session.speak("long") as events:
         next(events)
         next(events)
@@ -294,12 +293,6 @@ def test_leaving_early_closes_the_socket(script, quick, session):
     assert events.partial == PIECES[0]
     assert len(list(waiting)) == 6
     assert script.connections == 2
-    script.speaks = [cut, spoken]
-    for _ in session.speak("dropped"):
-        break
-    gc.collect()
-    assert session.say("after").encoded
-    assert script.connections == 3
     # still being spoken when the session closes, however slow the machine is
     script.speaks = [lambda said: [start(said), PIECES[0], 2.0]]
     events = session.speak("x", timeout=20)
@@ -314,39 +307,16 @@ def test_leaving_early_closes_the_socket(script, quick, session):
 def test_sessions_that_are_let_go_are_closed_and_warn(script, quick, http):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ResourceWarning)
-        with quick.realtime(voice=http.VOICE_ID, format="pcm") as session:
-            session.say("a")
         other = quick.realtime(voice=http.VOICE_ID, format="pcm")
         other.say("a")
-        del session
-        gc.collect()
-        assert not caught
-        for _ in range(5):
-            assert quick.realtime(voice=http.VOICE_ID, format="pcm").say("a").encoded
+        assert quick.realtime(voice=http.VOICE_ID, format="pcm").say("a").encoded
         gc.collect()
         assert eventually(lambda: script.open == 1)
         quick.close()  # and its sessions with it
         del other
         gc.collect()
         assert eventually(lambda: script.open == 0)
-    assert ["dropped without being closed" in str(one.message) for one in caught] == [True] * 5
-
-
-@pytest.mark.slow
-def test_the_time_of_a_call_bounds_a_text(script, quick, http):
-    slow = [step for _ in range(40) for step in (b"ab", 0.1)]
-    counts = {"audio_bytes": 80}
-    script.speaks = [
-        lambda said: [start(said), *slow, done(said, **counts, chunks=40), usage(said, **counts)]
-    ]
-    with (
-        quick.realtime(voice=http.VOICE_ID, format="pcm") as session,
-        pytest.raises(StreamTruncatedError, match=r"the time of 1 s was up while .* the rest") as caught,
-    ):
-        session.say("a")
-    assert len(caught.value.partial) >= 8
-    assert caught.value.possibly_metered
-    assert quick.usage.possibly_metered == 1
+    assert ["dropped without being closed" in str(one.message) for one in caught] == [True]
 
 
 @pytest.mark.slow
@@ -373,25 +343,6 @@ def test_the_time_of_a_text_bounds_its_waiting(script, patient, http):
         late("for the texts before it", session, 0.2)
         assert events.collect().encoded
     assert [said["text"] for said in speaks(script)] == ["a", "b", "c"]
-
-
-@pytest.mark.slow
-def test_the_time_of_a_text_excludes_the_closing_handshake(script, patient, http):
-    heard = []
-
-    def stalled(said):
-        yield start(said)
-        yield lambda ws: ws.transport.pause_reading()
-        yield 1.5
-        heard.append(said)
-        yield lambda ws: ws.transport.resume_reading()
-
-    script.speaks = [stalled, spoken]
-    with patient.realtime(voice=http.VOICE_ID, format="pcm") as session:
-        with pytest.raises(StreamTruncatedError, match=r"0\.3 s was up"):
-            session.say("a", timeout=0.3)
-        assert session.say("b", timeout=0.7).encoded
-        assert not heard
 
 
 def test_a_service_that_falls_silent_is_not_waited_for(script, patient, http, monkeypatch):
@@ -421,38 +372,27 @@ def test_await(script, http):
     async def main():
         async with AsyncClient(f"http://127.0.0.1:{script.port}") as lab:
             async with lab.realtime(voice=http.VOICE_ID, format="pcm") as session:
-                kinds = [type(event).__name__ async for event in session.speak("a")]
+                kinds = [type(event) async for event in session.speak("a")]
                 clips = await asyncio.gather(*(session.say(text) for text in "bcd"))
-            left = lab.realtime(voice=http.VOICE_ID, format="pcm")
-            await left.open()  # ends with its client
             return kinds, [clip.text for clip in clips]
 
     kinds, texts = asyncio.run(main())
-    assert kinds == ["AudioStart", "AudioDelta", "AudioDelta", "AudioDelta", "AudioDone", "Usage"]
+    assert kinds == [AudioStart, *[AudioDelta] * 3, AudioDone, Usage]
     assert texts == ["b", "c", "d"]
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize(("transport", "rate"), [("binary", 16_000), ("base64_json", None)])
-def test_the_real_service(live_service, transport, rate):
-    unknown = "0f8fad5b-d9cb-469f-a165-70867728950e"
-    lab = Client(live_service.base_url, api_key=live_service.api_key)
-    voice = lab.voices().find(language="ja", streaming=True)[0] if rate else "mei"  # which has one rate
-    with lab.realtime(voice=voice, format="pcm", sample_rate=rate, audio_transport=transport) as session:
-        *_, finished, counted = session.speak("おはようございます。")
-        clip = session.say("ありがとうございます。")
-        with pytest.raises(InvalidRequestError):
-            session.say("　")
-    assert counted.usage.input_chars == 10
-    assert counted.usage.audio_bytes == finished.audio_bytes > 10_000
-    assert rate in {None, clip.sample_rate}
-    assert clip.duration_s > 0.5
-    with pytest.raises(RealtimeError) as caught:
-        lab.realtime(voice=unknown).open()
+@pytest.mark.parametrize("transport", ["binary", "base64_json"])
+def test_the_real_service(live_service, transport):
+    with Client(live_service.base_url, api_key=live_service.api_key) as lab:
+        with lab.realtime(voice="mei", format="pcm", audio_transport=transport) as session:
+            *_, finished, counted = session.speak("おはようございます。")
+            assert session.say("ありがとうございます。").duration_s > 0.5
+        assert counted.usage.input_chars == 10
+        assert counted.usage.audio_bytes == finished.audio_bytes > 10_000
+        with pytest.raises(RealtimeError) as caught:
+            lab.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950e").open()
     assert caught.value.code == "unknown_voice_id"
-    lab.close()
     stranger = Client(live_service.base_url, api_key="sl:wrong")
-    with stranger, pytest.raises(AuthenticationError) as caught:  # before the upgrade
-        stranger.realtime(voice=unknown).open()
-    assert caught.value.name in {"invalid_token", "invalid_token_format"}
-    assert caught.value.code == 104
+    with stranger, pytest.raises(AuthenticationError):  # before the upgrade
+        stranger.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950e").open()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import os
 import pickle
@@ -45,9 +44,8 @@ def test_a_function_gets_the_clip_at_its_rate_and_any_language(mine, tmp_path):
     given = []
     with sl.system("keeps", transcribe=lambda clip: given.append(clip) or "", version="1") as lab:
         samples = np.float32(0.1) + np.zeros(10, np.float32)  # is no multiple of a 16-bit step
-        lab.transcribe((samples, RATE))
         lab.transcribe(sl.AudioClip(samples, RATE))
-    assert np.array_equal(given[1].samples, samples)
+    assert np.array_equal(given[0].samples, samples)
     with sl.system("at 16", transcribe=heard, sample_rate=16_000, version="1") as lab:
         path = tone().save(tmp_path / "a.wav")
         for audio in (tone(), path, path.read_bytes()):
@@ -63,11 +61,11 @@ def mine(tmp_path):
 
 
 def test_the_usage_counts_the_seconds_of_recordings_of_every_form(mine, tmp_path):
-    for kind in ("wav", "flac", "ogg", "mp3"):
+    for kind in ("wav", "mp3"):
         path = tone(1.5).save(tmp_path / f"a.{kind}")
         seconds = pytest.approx(sl.AudioClip.from_file(path).duration_s, abs=0.01)
         data = path.read_bytes()
-        for form in (path, str(path), data, bytearray(data), io.BytesIO(data), {"path": None, "bytes": data}):
+        for form in (path, data, io.BytesIO(data), {"path": None, "bytes": data}):
             before = mine.usage.recognized_s
             mine.transcribe(form)
             assert mine.usage.recognized_s - before == seconds, form
@@ -89,50 +87,22 @@ def test_an_iterator_streams_and_ends_with_its_stream(mine):
         finally:
             left.set()
 
-    def halves(text, source_lang, target_lang):
-        yield "one "
-        assert going_on.wait(60)
-        yield "two"
-
-    with sl.system("two", synthesize=two, translate=halves, version="1") as lab:
+    with sl.system("two", synthesize=two, version="1") as lab:
         with lab.stream_speech("a", voice="default") as stream:
             clips = stream.clips()
             assert next(clips).frames == 800  # before the second is made
             going_on.set()
             assert next(clips).frames > 0
         assert left.wait(60)
-        going_on.clear()
-        with lab.stream_translation("a", source_lang="en", target_lang="ja") as stream:
-            assert next(stream).text == "one "
-            going_on.set()
-            assert stream.collect().text == "one two"
 
 
 @pytest.mark.slow
 def test_texts_and_sounds_beyond_the_contract(mine):
-    long = "word " * 2_001
-    assert mine.synthesize(long, voice="anna").duration_s == pytest.approx(0.4 * 2_001)
-    translation = mine.translate(long, source_lang="sw", target_lang="cy")
-    assert translation.text.startswith("cy:word cy:word")
-    assert translation.model == "mine"
+    long = "word" + " " * 10_000 + "s"
+    assert mine.synthesize(long, voice="anna").duration_s == pytest.approx(0.5)
+    assert mine.translate(long, source_lang="sw", target_lang="cy").text.split() == ["cy:word", "cy:s"]
     clip = mine.synthesize("a bc", voice="anna", format="flac")
     assert (clip.format, clip.sample_rate, clip.voice) == ("flac", RATE, "anna")
-
-
-def test_async_functions():
-    async def coroutine(text, voice):
-        await asyncio.sleep(0)
-        return [0.1] * 800, RATE
-
-    class Object:
-        async def __call__(self, text, voice):
-            return await coroutine(text, voice)
-
-    for function in (coroutine, Object()):
-        with sl.system("async", synthesize=function, version="1") as lab:
-            assert lab.synthesize("a", voice="default").frames == 800
-            with lab.stream_speech("a", voice="default") as stream:
-                assert stream.collect().frames == 800
 
 
 SEGMENT = {"start": 0.0, "end": 1.0, "text": "hello there"}
@@ -180,36 +150,6 @@ def test_another_result_is_said_in_words(result):
         lab.transcribe(tone())
 
 
-def test_a_field_that_a_function_lacks_is_refused_first(mine):
-    calls = []
-    table = pd.DataFrame({"audio": [tone()]})
-    with sl.system("plain", transcribe=lambda clip: calls.append(clip) or "", version="1") as lab:
-        for refused in ({"hotwords": ["Ada"]}, {"vad": "segments"}):
-            for ask in (
-                lambda given: lab.transcribe(tone(), **given),
-                lambda given: batch.transcribe(table, lab, progress=False, **given),
-            ):
-                with pytest.raises(
-                    InvalidRequestError, match=f"takes no {next(iter(refused))}; leave it out"
-                ):
-                    ask(refused)
-        assert not calls
-        lab.transcribe(tone(), language="en")  # says what is asked for, and changes nothing
-    with sl.system("all", transcribe=lambda clip, **fields: str(sorted(fields)), version="1") as lab:
-        told = lab.transcribe(tone(), language="en", hotwords=["Ada"], vad="segments").text
-    assert told == "['hotwords', 'language', 'vad']"
-
-
-def test_fields_of_another_kind_are_refused_and_stop_no_batch(mine, tmp_path):
-    clip = tone()
-    table = pd.DataFrame({"audio": [clip, clip], "said in": ["en", clip]})
-    with pytest.warns(UserWarning, match="1 of 2 rows failed"):
-        rows = batch.transcribe(table, mine, language="said in", store=tmp_path, progress=False)
-    assert rows["status"].tolist() == ["ok", "error"]
-    with pytest.raises(InvalidRequestError, match="translate needs target_lang"):
-        batch.translate(table, mine, text="said in", source_lang="en", target_lang=None)
-
-
 class Performing:
     """An object that performs operations of every kind."""
 
@@ -235,10 +175,7 @@ def test_an_object_that_performs_operations_is_a_service(tmp_path):
         assert lab.translate("a", **asked) == first
         assert lab.transcribe(tone(), language="fr", hotwords=["x"]).confidence == 0.5
         assert lab.synthesize("a", voice="anna", format="flac").frames == 800
-        assert [type(one).__name__ for one in mine.asked] == ["Translate", "Transcribe", "Synthesize"]
         assert (mine.asked[1].hotwords, mine.asked[2].voice) == (["x"], "anna")
-        with lab.stream_speech("b", voice="anna") as stream:
-            assert stream.collect().frames == 800
         with pytest.raises(InvalidRequestError, match="no function for transcribe_stream"):
             lab.transcribe(tone(), stream=True)
 
@@ -257,11 +194,7 @@ def test_replies_of_an_object_are_checked():
     texts = [*calls][:3]
     with lab:
         for given[0], names, told in (
-            *(
-                (reply(*wrong), calls, r"\w")
-                for wrong in ((), ("a",), ({"text": None},), ({"text": float("nan")},))
-            ),
-            (reply({"text": 5}), calls, r"\w"),
+            *((reply(*wrong), calls, r"\w") for wrong in ((), ("a",), ({"text": float("nan")},))),
             (reply({"text": "\ud800"}), texts, "surrogates not allowed"),
             (reply({"text": "b"}, audio=5), ["translate"], "a Reply whose audio is 5"),
             ("text", ["translate"], "return a sl.client.Reply, such as Reply"),
@@ -272,18 +205,6 @@ def test_replies_of_an_object_are_checked():
         given[0] = reply({"text": "b"}, audio=tone())  # one object may give both
         assert [calls[name]().text for name in texts] == ["b"] * 3
         assert calls["synthesize"]().frames == calls["spoken stream"]().frames == tone().frames
-
-    class Pieces:
-        async def perform(self, operation):
-            for text in "ab":
-                yield reply({"text": text, "model": "m"}, audio=([0.5] * 800, 8_000))
-
-    with sl.system("pieces", service=Pieces(), version="1") as lab:
-        whole = lab.translate("x", **asked)
-        assert (whole.text, whole.model) == ("ab", "m")
-        assert lab.synthesize("x", voice="default", format="wav").frames == 1_600
-        with pytest.raises(ContractError, match="gave 2 transcripts; return one"):
-            lab.transcribe(tone())
 
 
 def test_refusals_of_systems(mine):
@@ -412,11 +333,6 @@ def test_a_process_that_hangs_or_dies_is_replaced():
         assert len({first, second, third}) == 3
         with pytest.raises(InvalidRequestError, match="takes no hotwords"):
             lab.transcribe(tone(0.5), hotwords=["a"])
-    inner = lambda clip, offset=100: f"{clip.frames + offset}"  # noqa: E731 - cannot be pickled
-    with sl.system("apart", synthesize=spoken, transcribe=inner, version="1", processes=1) as lab:
-        assert lab.transcribe(tone(0.1)).text == "900"
-        with lab.stream_speech("a bc", voice="default") as stream:
-            assert stream.collect().frames == 2_400
 
 
 def test_sound_in_other_forms():
@@ -443,29 +359,3 @@ def test_files_in_pieces_are_streamed_as_they_come():
         told = pytest.raises(ContractError, match="do not begin a file of wav")
         with told, lab.stream_speech("a", voice="default", format="wav") as stream:
             stream.collect()
-    for pieces in ([data, tone(0.1)], [tone(0.1), data]):
-        told = pytest.raises(ContractError, match="bytes of a file of mp3, and samples")
-        lab = sl.system("both", synthesize=lambda text, pieces=pieces: iter(pieces), version="1")
-        with lab, told, lab.stream_speech("a", voice="default", format="mp3") as stream:
-            stream.collect()
-
-
-def test_a_clip_is_encoded_once_at_most(tmp_path, monkeypatch):
-    encoded, encode = [], sl.AudioClip.encode
-
-    def counting(clip, *how, **more):
-        encoded.append(how)
-        return encode(clip, *how, **more)
-
-    monkeypatch.setattr(sl.AudioClip, "encode", counting)
-    how, texts = {"store": tmp_path, "progress": False}, pd.DataFrame({"text": ["a"], "voice": "default"})
-    with sl.system("e", synthesize=lambda text: tone(), transcribe=lambda clip: "a", version="1") as lab:
-        made = batch.synthesize(texts, lab, **how)
-        assert encoded == [("flac",)]
-        batch.transcribe(made[["audio"]], lab, **how)
-        lab.transcribe(tone())
-        lab.transcribe((RATE, tone().samples))
-        assert len(encoded) == 1
-    # a replay of a service takes no system for it
-    with sl.Client(mode="replay", store=tmp_path) as elsewhere, pytest.raises(sl.ReplayMiss):
-        elsewhere.identity()

@@ -29,12 +29,6 @@ def slowly():
     return transcribe
 
 
-def die_of_short_clips(clips):
-    if any(clip.frames < 100 for clip in clips):
-        os._exit(7)
-    return [f"{clip.frames}" for clip in clips]
-
-
 def spoken(text, voice):
     for word in text.split():
         yield [0.1] * (800 * len(word)), 8_000

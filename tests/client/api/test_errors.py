@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 
 import pandas as pd
 import pytest
@@ -18,6 +16,7 @@ from speechlab.errors import (
     ConfigurationError,
 )
 from support.cells import cells
+from support.forked import script
 
 MEANT = {"source_lang": "ja", "target_lang": "en"}
 REFUSED = {"code": 104, "name": "ErrAuthenticationFailed", "error": "Authentication error: Invalid token"}
@@ -42,24 +41,15 @@ def test_an_error_has_the_services_message_and_our_advice(server, lab, http):
             ) as caught:
                 call()
             assert caught.value.message == "Authentication error: Invalid token"
-    for name in ("X-Request-Id", "Request-Id", "x-amzn-requestid", "X-Correlation-ID"):
-        told = {name: "req-8", "Retry-After": "90", "X-Echo": f"Bearer {http.KEY}"}
-        server.script(http.reply(400, {"error": "no"}, **told))
-        with pytest.raises(APIError) as caught:
-            lab.translate("a", **MEANT)
-        headers = caught.value.headers
-        assert (caught.value.request_id, headers["retry-after"], headers["x-echo"]) == (
-            "req-8",
-            "90",
-            "Bearer ***",
-        )
+    server.script(http.reply(400, {"error": "no"}, Request_Id="req-8", X_Echo=f"Bearer {http.KEY}"))
+    with pytest.raises(APIError) as caught:
+        lab.translate("a", **MEANT)
+    assert (caught.value.request_id, caught.value.headers["x-echo"]) == ("req-8", "Bearer ***")
     server.script(http.RESET)
     with pytest.raises(APIConnectionError) as caught:
         lab.with_options(max_retries=0).translate("a", **MEANT)
-    error = caught.value
-    assert error.advice == "the request had been sent in full, so it may have been done and billed"
-    assert error.message.startswith(f"POST {server.base_url}/translate/: ")
-    assert str(error) == f"{error.message.rstrip('.')}; {error.advice}"
+    assert caught.value.advice == "the request had been sent in full, so it may have been done and billed"
+    assert caught.value.message.startswith(f"POST {server.base_url}/translate/: ")
 
 
 CELLS = {
@@ -99,8 +89,7 @@ def test_an_error_in_a_cell_or_a_script_is_a_few_lines(server, http, tmp_path):
     server.script(http.reply(401, REFUSED))
     given = {"api_key": http.KEY, "max_retries": 0}
     names = {"lab": Client(server.base_url, **given), "other": AsyncClient(server.base_url, **given)}
-    command = [sys.executable, "-c", SCRIPT, *AT_DOORS]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = script(SCRIPT, *AT_DOORS)
     printed = done.stderr.split("next line\n")[:-1]
     assert len(printed) == len(AT_DOORS)
     assert all(one.startswith("Traceback") for one in printed)

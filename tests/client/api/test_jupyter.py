@@ -92,7 +92,6 @@ def test_await_threads_and_callbacks_in_a_kernel(cell, kernel, server):
 
 INTERRUPTED = {
     "a call": ASK,
-    "a reply": f"await a{ASK}",
     "a stream": "async with alab.stream_speech('a', voice=VOICE, format='wav') as s: await s.collect()",
     "a handshake": "async with alab.realtime(voice=VOICE, format='wav') as s: await s.say('a')",
 }

@@ -40,6 +40,9 @@ def test_a_call_may_have_a_time_of_its_own(server, http, wav):
         for call in calls:
             with pytest.raises(APITimeoutError, match=r"0\.2 s"):
                 call(lab, timeout=0.2)
+        server.script(http.reply(body={"voices": [http.VOICE]}), [20.0])
+        with pytest.raises(APITimeoutError, match=r"/tts: the call's time of 0\.8 s"):  # not what is left
+            lab.synthesize("a", voice="calm", timeout=0.8)
     server.script([0.6, http.reply(body=TRANSLATED)])
     with Client(server.base_url, timeout=0.2, max_retries=0) as lab:
         with pytest.raises(APITimeoutError):
@@ -80,17 +83,11 @@ def test_headers_and_the_key_of_a_function_reach_realtime_sessions(realtime, htt
     assert (headers["X-Team"], headers["Authorization"]) == ("speech", "Bearer sl:fresh-key-1")
 
 
-def test_a_refused_key_is_renewed_for_the_next_call_at_least(server, http):
-    server.script(http.reply(401, REFUSED), http.reply(body=TRANSLATED))
-    with Client(server.base_url, api_key=Keys(), max_retries=0) as lab:
-        with pytest.raises(AuthenticationError):
-            lab.translate("a", **MEANT)
-        assert lab.translate("a", **MEANT).text == "Hello"
-    assert [request.headers["authorization"][-1] for request in server.requests] == ["1", "2"]
+def test_a_refused_key_that_is_given_again_ends_the_call(server, http):
     server.script(http.reply(401, REFUSED))
     with Client(server.base_url, api_key=lambda: http.KEY) as lab, pytest.raises(AuthenticationError):
         lab.translate("a", **MEANT)
-    assert len(server.requests) == 1  # one that is given again ends the call
+    assert len(server.requests) == 1
 
 
 def test_an_authorization_of_the_users_own_is_sent_and_refused_beside_a_key(server, http, monkeypatch):
@@ -197,6 +194,17 @@ def test_a_function_that_gives_no_key(server, http, function, said):
     assert not server.requests
     with pytest.raises(ConfigurationError, match="a function without async"):
         Client(server.base_url, api_key=awaited)
+
+
+def test_the_time_of_a_call_bounds_the_function_of_its_key(server):
+    given = threading.Event()
+    late = pytest.raises(APITimeoutError, match="waited for the function of api_key")
+    with Client(server.base_url, api_key=lambda: given.wait(20) or "k-late") as lab, late:
+        try:
+            lab.translate("a", **MEANT, timeout=0.3)
+        finally:
+            given.set()
+    assert not server.requests
 
 
 # -- what may have been billed

@@ -36,17 +36,6 @@ from speechlab.errors import (
 from speechlab.text import join_texts
 
 
-def test_021_the_catalogue_in_both_forms(server, lab, http):
-    for voices in ([http.VOICE], {"voices": [http.VOICE]}):
-        server.script(http.reply(body=voices))
-        catalogue = lab.voices()
-        assert isinstance(catalogue, VoiceCatalogue)
-        assert catalogue[0].id == http.VOICE_ID
-        request = server.requests[0]
-        assert (request.method, request.path) == ("GET", "/tts/voices")
-        assert request.headers["authorization"] == f"Bearer {http.KEY}"
-
-
 def test_a_catalogue_is_searched_and_shown():
     upper = "0F8FAD5B-d9cb-469f-a165-70867728950e"
     calm = Voice(id=upper, description="Calm <b>", language="ja, en", gender="Female")
@@ -96,17 +85,9 @@ def test_speech_is_a_clip_with_its_bytes(server, lab, http, wav, clip):
 
 
 def test_streams_that_cannot_be_cut_into_clips(server, lab, http, wav, clip):
-    for form, data, type_ in (
-        ("pcm", wav[44:], "audio/pcm; rate=0"),
-        ("wav", wav[:24] + b"\1\0\0\0" + wav[28:], "audio/wav"),
-    ):
-        server.script(http.chunked(data, content_type=type_))
-        stream = lab.stream_speech("a", voice=http.VOICE_ID, format=form)
-        with (
-            stream,
-            pytest.raises(ContractError, match="not usable"),
-        ):  # an impossible rate is the service's fault
-            list(stream.clips())
+    server.script(http.chunked(wav[44:], content_type="audio/pcm; rate=0"))
+    with pytest.raises(ContractError, match="not usable"):
+        list(lab.stream_speech("a", voice=http.VOICE_ID, format="pcm").clips())
     mp3 = clip.encode("mp3")
     server.script(http.chunked(mp3, content_type="audio/mpeg"), http.reply(body={"text": "hi"}))
     with lab.stream_speech("a", voice=http.VOICE_ID, format="mp3") as stream:

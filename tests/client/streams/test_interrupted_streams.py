@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
 import signal
 import threading
 import time
-import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
-from speechlab.client import AsyncClient, Client, TranslationStream
+from speechlab.client import Client, TranslationStream
 from speechlab.errors import ConfigurationError, StreamTruncatedError
-from support.clock import eventually
 from support.samples import TRANSLATED
 
 EVENTS = "text/event-stream; charset=utf-8"
@@ -77,29 +73,6 @@ def test_a_stream_after_an_interrupt_says_that_it_was_cut_short(server, lab, htt
     assert server.closed_early.wait(20)
 
 
-@pytest.mark.slow
-def test_of_two_that_read_one_stream_the_second_is_told(server, http, wav):
-    first, second = (http.events(http.delta(text), end=b"") for text in ("one", "two"))
-
-    async def kinds(stream):
-        async with stream:
-            await anext(stream)
-            found = await asyncio.gather(anext(stream), anext(stream), return_exceptions=True)
-            await stream.collect()
-            return [isinstance(one, ConfigurationError) for one in found]
-
-    async def main():
-        async with AsyncClient(server.base_url) as lab:
-            server.script(http.chunked(wav[:1000], 0.5, wav[1000:]))
-            assert await kinds(speech(lab, http)) == [False, True]
-            server.script(http.chunked(first, 0.5, second + b"data: [DONE]\n\n", content_type=EVENTS))
-            stream = translation(lab)
-            assert await kinds(stream) == [False, True]
-            assert stream.text == "onetwo"
-
-    asyncio.run(asyncio.wait_for(main(), 20))
-
-
 @pytest.mark.parametrize("kind", ["speech", "translation"])
 def test_threads_that_begin_a_stream_together_send_it_once(server, lab, http, wav, kind):
     body = http.chunked(wav) if kind == "speech" else http.reply(body=TRANSLATED)
@@ -136,22 +109,3 @@ def test_a_streams_time_counts_waiting_for_the_service_alone(server, http, wav):
         for _ in stream:
             time.sleep(0.6)
         assert stream.collect().encoded == wav
-
-
-@pytest.mark.parametrize(("opened", "read"), READERS)
-def test_a_stream_that_is_let_go_is_freed_at_once(server, lab, http, wav, opened, read):
-    if opened is translation:
-        server.script(http.chunked(http.events(http.delta("one")), content_type=EVENTS))
-    else:
-        server.script(http.chunked(wav[:1000], wav[1000:]))
-    stream = opened(lab, http)
-    behind = [weakref.ref(stream), weakref.ref(stream._async)]
-    gc.disable()
-    try:
-        with stream:
-            read(stream)
-        del stream
-        # The loop's thread may still hold the last call for a moment.
-        assert eventually(lambda: all(reference() is None for reference in behind), 2)
-    finally:
-        gc.enable()

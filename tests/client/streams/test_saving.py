@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 
 import numpy as np
 import pytest
 
 from speechlab.audio import AudioClip, decode
-from speechlab.client import AsyncClient
 from speechlab.errors import ConfigurationError, ContractError, InvalidRequestError, StreamTruncatedError
 from support.pieces import answer_in_pieces
 
@@ -39,14 +37,6 @@ def test_a_stream_is_saved_while_it_plays(server, lab, http, wav, endless, folde
     assert files(folder) == ["a.wav"]
     assert (folder / "a.wav").read_bytes() == wav  # now the header knows its lengths
     assert AudioClip.from_file(folder / "a.wav") == played == clip
-
-    async def main():
-        async with AsyncClient(server.base_url) as lab, lab.stream_speech("a", voice=http.VOICE_ID) as stream:
-            stream.save_to(folder / "b.wav")
-            return b"".join([piece async for piece in stream])
-
-    assert asyncio.run(main()) == endless
-    assert (folder / "b.wav").read_bytes() == wav
 
 
 def test_saving_may_begin_late_or_at_the_end(server, lab, http, wav, folder):

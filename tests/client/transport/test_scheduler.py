@@ -11,15 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from speechlab.client import AsyncClient, CallGroup, Client
-from speechlab.errors import APIConnectionError, APITimeoutError, ServerError
+from speechlab.client import AsyncClient, Client
+from speechlab.errors import APITimeoutError
 from support.clock import FakeClock, Half, eventually
 from support.samples import TRANSLATED
 from support.simulated import (
     AttemptEnd,
     End,
-    Failure,
-    NotSentError,
     Patience,
     ScheduledCall,
     Scheduler,
@@ -34,36 +32,6 @@ from support.simulated import (
 )
 
 SINGLE = Patience(60.0, 60.0, 10.0, 4)
-LOST = APIConnectionError("x")
-ERROR = ServerError("x")
-
-
-def goes_on(attempts, *, others=True, free=False, **patience):
-    limits = Patience(**{**{name: getattr(SINGLE, name) for name in SINGLE.__slots__}, **patience})
-    call = ScheduledCall(Scheduler(FakeClock(), Half()), limits, 16, free=free)
-    return [call.record_failure_and_can_retry(one, unpaused=0.0, others=others) for one in attempts]
-
-
-def test_how_often_what_is_repeated():
-    late = Failure(LOST, sent=True, timed_out=True)
-    spared = {"spared": True, "failures": 10}
-    for failures, repeated, how in (
-        ([Failure(LOST)] * 5, 4, {}),
-        ([late], 0, {}),
-        ([late], 1, {"free": True}),
-        ([Failure(LOST, timed_out=True)], 1, {}),
-        ([Failure(LOST, final=True)], 0, {}),
-        ([Failure(ERROR, status=500)] * 3, 2, {}),
-        ([Failure(ERROR, status=501)], 0, {}),
-        ([failure(429)] * 50, 50, {}),
-        ([failure(429)], 0, {"retries": 0}),
-        *(([one] * 4, 2, {"retries": 2, "failures": 2}) for one in map(failure, (429, 503, 502, 0))),
-        # an outage is no fault of a call, but each that was sent may have been done and billed
-        ([failure(0)] * 50, 50, {"others": False, "spared": True}),
-        ([failure(502)] * 12, 10, spared),
-        ([Failure(LOST, sent=True)] * 6, 4, {"others": False, **spared}),
-    ):
-        assert goes_on(failures, **how) == [True] * repeated + [False] * (len(failures) - repeated), how
 
 
 def test_an_outage_loses_nothing():
@@ -162,56 +130,6 @@ def test_every_call_ends(script, calls, ceiling, single, seed):
         assert run.counts == {"ok": calls}
 
 
-def call_of(scheduler, ceiling=64, patience=SINGLE, **options):
-    return ScheduledCall(scheduler, patience, ceiling, free=False, **options)
-
-
-def scripted(script):
-    """Run a script with a scheduler whose time passes only by sleeping."""
-
-    def run():
-        asyncio.run(asyncio.wait_for(script(Scheduler(FakeClock(), Half())), 10))
-
-    return run
-
-
-@scripted
-async def test_waiting_is_in_order_and_can_be_given_up(scheduler):
-    first = await call_of(scheduler, 1).wait_for_place()
-    order = []
-
-    async def wait(name):
-        place = await call_of(scheduler, 1).wait_for_place()
-        order.append(name)
-        place.end(AttemptEnd(End.OK))
-        place.end(AttemptEnd(End.OK))
-
-    tasks = [asyncio.ensure_future(wait(name)) for name in "abcd"]
-    await asyncio.sleep(0)
-    tasks[1].cancel()
-    await asyncio.sleep(0)
-    first.end(AttemptEnd(End.UNKNOWN))
-    tasks[0].cancel()  # admitted a moment ago, and gone before it could run
-    await asyncio.gather(*tasks, return_exceptions=True)
-    assert order == ["c", "d"]
-    assert scheduler.under_way == 0
-
-
-@scripted
-async def test_a_stopped_group_sends_nothing_more(scheduler):
-    group = CallGroup(1, None, SINGLE)
-    place = await call_of(scheduler, group=group).wait_for_place()
-    waiting = asyncio.ensure_future(call_of(scheduler, group=group).wait_for_place())
-    other = asyncio.ensure_future(call_of(scheduler).wait_for_place())
-    await asyncio.sleep(0)
-    group.stop()
-    for late in (waiting, call_of(scheduler, group=group).wait_for_place()):
-        with pytest.raises(NotSentError, match="stopped"):
-            await late
-    (await other).end(AttemptEnd(End.OK))
-    place.end(AttemptEnd(End.OK))
-
-
 @pytest.mark.parametrize("read", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_four_open_streams_hold_up_no_other_call(server, http, wav, read):
     def answer(request):
@@ -247,23 +165,6 @@ def test_time_that_a_user_gives_bounds_the_wait_for_a_place(server, http):
         assert isinstance(first.exception(10), APITimeoutError)
 
 
-def test_places_of_an_event_loop_that_was_left_go_to_others(server, http):
-    meant = {"source_lang": "ja", "target_lang": "en"}
-    server.script([20.0])
-    loop = asyncio.new_event_loop()
-    left = AsyncClient(server.base_url)
-    tasks = [loop.create_task(left.translate(str(number), **meant)) for number in range(6)]
-    while len(server.requests) < 4:
-        loop.run_until_complete(asyncio.sleep(0.01))
-    server.script(http.reply(body=TRANSLATED))
-    with Client(server.base_url) as lab:
-        assert lab.translate("b", timeout=5, **meant).text == "Hello"
-    for task in tasks:
-        task.cancel()
-    loop.run_until_complete(asyncio.gather(*tasks, left.aclose(), return_exceptions=True))
-    loop.close()
-
-
 @pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
@@ -284,3 +185,55 @@ def test_no_quota_is_exceeded_by_more_than_a_few_rounds(calls, window_s, latency
     assert max(refused.values(), default=0) <= 2 * max(ceiling, 4) + probes
     fewest = 100 / calls * window_s + 100 * latency_s / ceiling
     assert run.took_s <= 1.5 * fewest + 3 * window_s + 10 * latency_s
+
+
+def call_of(scheduler, ceiling):
+    return ScheduledCall(scheduler, SINGLE, ceiling, free=False)
+
+
+def scripted(script):
+    """Run a script with a scheduler whose time passes only by sleeping."""
+
+    def run():
+        asyncio.run(asyncio.wait_for(script(Scheduler(FakeClock(), Half())), 10))
+
+    return run
+
+
+@scripted
+async def test_waiting_is_in_order_and_can_be_given_up(scheduler):
+    first = await call_of(scheduler, 1).wait_for_place()
+    order = []
+
+    async def wait(name):
+        place = await call_of(scheduler, 1).wait_for_place()
+        order.append(name)
+        place.end(AttemptEnd(End.OK))
+        place.end(AttemptEnd(End.OK))
+
+    tasks = [asyncio.ensure_future(wait(name)) for name in "abcd"]
+    await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.sleep(0)
+    first.end(AttemptEnd(End.UNKNOWN))
+    tasks[0].cancel()  # admitted a moment ago, and gone before it could run
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert order == ["c", "d"]
+    assert scheduler.under_way == 0
+
+
+def test_places_of_an_event_loop_that_was_left_go_to_others(server, http):
+    meant = {"source_lang": "ja", "target_lang": "en"}
+    server.script([20.0])
+    loop = asyncio.new_event_loop()
+    left = AsyncClient(server.base_url)
+    tasks = [loop.create_task(left.translate(str(number), **meant)) for number in range(6)]
+    while len(server.requests) < 4:
+        loop.run_until_complete(asyncio.sleep(0.01))
+    server.script(http.reply(body=TRANSLATED))
+    with Client(server.base_url) as lab:
+        assert lab.translate("b", timeout=5, **meant).text == "Hello"
+    for task in tasks:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*tasks, left.aclose(), return_exceptions=True))
+    loop.close()
