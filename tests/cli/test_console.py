@@ -17,20 +17,6 @@ def printed(capsys, monkeypatch, width, table, figures):
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 
 
-def test_names_of_columns_wrap_before_texts_do(capsys, monkeypatch):
-    voices = ["openjtalk: mei", "kokoro: jf_nezumi"]
-    table = {"Voice": voices, "First sound (s)": [0.11, 0.22], "Error rate": ["1.9%", "9.6%"]}
-    lines = printed(capsys, monkeypatch, 34, table, {"First sound (s)", "Error rate"})
-    assert lines == [
-        "Title",
-        "                   First",
-        "                   sound  Error",
-        "Voice                (s)   rate",
-        "openjtalk: mei      0.11   1.9%",
-        "kokoro: jf_nezumi   0.22   9.6%",
-    ]
-
-
 def test_words_of_fourteen_letters_are_not_broken(capsys, monkeypatch):
     table = {
         "Voice": ["fourteenletter", "internationalisation"],

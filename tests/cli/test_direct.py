@@ -8,10 +8,8 @@ import re
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import speechlab as sl
-from speechlab.cli import app
 from support.forked import speechlab
 
 pytestmark = pytest.mark.engines
@@ -108,13 +106,3 @@ def test_a_file_of_another_kind_is_refused_before_the_work(run):
     done = run("say", "Hello", "-o", "a.txt")
     assert done.returncode == 2
     assert "a.txt has no ending of a recording; give one of .wav" in done.stderr
-
-
-def test_every_command_has_its_section():
-    shown = CliRunner().invoke(app, ["--help"]).output
-    for command in app.registered_commands:
-        assert re.search(rf"^  {command.name}\b", shown, re.MULTILINE), command.name
-    for group in app.registered_groups:
-        assert re.search(rf"^  {group.name}\b", shown, re.MULTILINE), group.name
-    assert re.search(r"^Use:$.*^Evaluate:$.*^Serve:$.*^Check:$", shown, re.MULTILINE | re.DOTALL)
-    assert "Documentation: " in shown

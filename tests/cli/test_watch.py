@@ -49,19 +49,17 @@ def test_each_run_asks_again_and_is_kept_beside_the_others(place):
 
 
 def test_a_change_ends_with_4_and_looking_asks_nobody(place):
-    for night, report in enumerate(nights([0.05] * 3 + [0.5] * 2, count=20)):
+    for night, report in enumerate(nights([0.05] * 2 + [0.5] * 2, count=12)):
         replace(report, drawings=()).save(place / "watched" / f"2026-11-{night + 10}")
     done = speechlab("watch", "--look", place / "study.toml", cwd=place)
     assert done.returncode == 4, done.stderr
-    assert "The error rate of other in German has been higher since about run 4. 5.8% before, " in done.stdout
+    assert "The error rate of other in German has been higher since about run 3. " in done.stdout
 
 
 def test_what_is_wrong_in_the_file_is_told(place):
     for text, why in (
         ("study = [", "cannot be read"),
-        ('study = "voices"\ninput = "set.csv"\n', "has no 'out'"),
         (STUDY.replace("round-trip", "weather"), "cannot be watched"),
-        (STUDY + 'store = "here"\n', "store is no option of a watch"),
         (STUDY.replace("set.csv", "nowhere.csv"), "is not there"),
     ):
         (place / "study.toml").write_text(text)

@@ -75,7 +75,7 @@ def test_the_usage_counts_the_seconds_of_recordings_of_every_form(mine, tmp_path
     assert mine.usage.recognized_s - before == seconds
 
 
-def test_an_iterator_streams_and_ends_with_its_stream(mine):
+def test_an_iterator_streams_and_ends_with_its_stream():
     going_on, left = threading.Event(), threading.Event()
 
     def two(text, voice):
@@ -96,7 +96,6 @@ def test_an_iterator_streams_and_ends_with_its_stream(mine):
         assert left.wait(60)
 
 
-@pytest.mark.slow
 def test_texts_and_sounds_beyond_the_contract(mine):
     long = "word" + " " * 10_000 + "s"
     assert mine.synthesize(long, voice="anna").duration_s == pytest.approx(0.5)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from speechlab.client import (
     Client,
 )
 from speechlab.errors import ConfigurationError
-from support.clock import ends_within, eventually
+from support.clock import eventually
 from support.samples import TRANSLATED
 
 MEANT = {"source_lang": "ja", "target_lang": "en"}
@@ -84,24 +83,6 @@ def test_a_hook_that_calls_its_own_client_does_not_hang(server, http, caplog):
     with Client(server.base_url, on_event=lambda event: lab.voices()) as lab:
         lab.translate("a", **MEANT)
     assert "inside a hook" in caplog.text
-
-
-def test_an_interrupt_as_a_call_begins_cancels_it(server, lab, http, monkeypatch):
-    """The thread of the loop may send the request before the caller's goes on; here it always does."""
-    server.script([40.0], http.reply(body=TRANSLATED))
-    hand_over = asyncio.BaseEventLoop.call_soon_threadsafe
-
-    def hand_over_and_interrupt(*given, **named):
-        hand_over(*given, **named)
-        if threading.current_thread() is threading.main_thread() and not server.requests:
-            assert eventually(lambda: server.requests)
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(asyncio.BaseEventLoop, "call_soon_threadsafe", hand_over_and_interrupt)
-    with ends_within(20), pytest.raises(KeyboardInterrupt):  # of forty
-        lab.translate("a", **MEANT)
-    assert server.closed_early.wait(5)
-    assert lab.translate("a", **MEANT).text == "Hello"
 
 
 @pytest.mark.slow

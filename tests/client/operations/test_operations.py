@@ -50,6 +50,31 @@ def test_a_catalogue_is_searched_and_shown():
     assert catalogue.frame()["gender"].tolist() == ["Female", "Male"]
     with pytest.raises(InvalidRequestError, match=r"did you mean 'Bright'\? There are 'Calm <b>', 'Bright'"):
         catalogue.one("brght")
+    male, ja = "gender='Male'", "language='ja'"
+    for asked, said in (
+        ({"language": "fr"}, "no voice fits language='fr'; language is one of 'en', 'ja'"),
+        ({"gender": "Male", "language": "ja"}, f"no voice fits {ja} and {male}, though each by itself"),
+    ):
+        with pytest.raises(IndexError) as caught:
+            catalogue.find(**asked)[0]
+        assert isinstance(caught.value, InvalidRequestError)
+        assert str(caught.value) == said
+
+
+def test_a_voice_is_found_by_the_name_in_its_description():
+    """Even where other descriptions contain it."""
+    said = (
+        "Kokoro, American (kokoro: af_heart)",
+        "hibari, very fast (hibari: heart)",
+        "Calm and warm",
+        "Calm, bright",
+    )
+    voices = VoiceCatalogue([Voice(id=str(number), description=text) for number, text in enumerate(said, 1)])
+    names = {"heart": "2", "AF_Heart": "1", "hibari: heart": "2", "fast": "2", "warm": "3", "4": "4"}
+    assert {name: voices[name].id for name in names} == names
+    for name in ("calm", "nobody", "", " "):
+        with pytest.raises(InvalidRequestError, match="fits"):
+            voices[name]
 
 
 def test_the_table_of_a_catalogue_says_once_what_all_have_in_common(http):
@@ -190,6 +215,22 @@ def test_088_recordings_of_every_form_go_as_plain_base64(server, lab, http, wav,
         sent = server.requests[-1].json
         assert base64.b64decode(sent.pop("audio"), validate=True) == wav
         assert sent == {"language": "en", "hotwords": ["a"]}
+
+
+def test_a_path_may_begin_with_the_home_folder(server, lab, http, clip, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    clip.save("~/a.wav")
+    assert (tmp_path / "a.wav").is_file()
+    assert AudioClip.from_file("~/a.wav") == clip
+    server.script(http.reply(body={"text": "Hello", "language": "en"}))
+    assert lab.transcribe("~/a.wav").text == "Hello"
+    pd.DataFrame({"audio": ["~/a.wav"]}).to_csv(tmp_path / "rows.csv", index=False)
+    server.script(
+        lambda asked: http.reply(404) if "voices" in asked.path else http.reply(body={"text": "Hello"})
+    )
+    table = sl.batch.transcribe("~/rows.csv", lab.with_options(store=None), store=tmp_path / "store")
+    assert list(table["hypothesis"]) == ["Hello"]
 
 
 def test_long_recordings_go_in_slices_and_can_be_sent_again(server, lab, http, tmp_path):

@@ -119,14 +119,3 @@ def test_the_time_of_a_call_bounds_its_waiting_for_another(service, store):
         assert (told.value.attempts, told.value.timing.attempts, told.value.possibly_metered) == (0, 0, False)
         assert first.result().id == "t0"
     assert len(service.asked()) == 1
-
-
-def test_a_call_does_not_wait_for_the_loop_that_it_holds_up(service, store):
-    async def main():
-        async with AsyncClient(service.base_url, store=store) as other:
-            task = asyncio.ensure_future(ask(other))
-            await asyncio.to_thread(eventually, service.asked)
-            return ask(lab).id, (await task).id  # the first waits in the very thread that the second needs
-
-    with Client(service.base_url, store=store) as lab:
-        assert asyncio.run(main()) == ("t1", "t0")
