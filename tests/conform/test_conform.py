@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pickle
 import re
 import socketserver
 import sys
@@ -18,7 +17,6 @@ import pytest
 from speechlab.cli import main
 from speechlab.conform import (
     OUT_OF_REACH,
-    ConformReport,
     ProbeOptions,
     Verdict,
     list_checks,
@@ -43,8 +41,6 @@ def test_every_statement_is_tried_or_said_to_be_out_of_reach():
     tried = {number for check in list_checks() for number in check.statements}
     assert tried | set(OUT_OF_REACH) == set(read_statements())
     assert not tried & set(OUT_OF_REACH)
-    assert len(tried) >= 110
-    assert all(check.title and check.area for check in list_checks())
 
 
 def test_the_documentation_counts_what_is_tried():
@@ -58,18 +54,14 @@ def test_checks_are_chosen_by_number_range_and_id():
     assert {check.id for check in select_checks("43-chunked")} == {"43-chunked"}
     assert {number for check in select_checks("20-23") for number in check.statements} == {20, 22, 23}
     assert select_checks("1-999999999999") == select_checks()  # a range costs nothing
-    quick, all_ = select_checks(quick=True), select_checks()
-    assert len(quick) < len(all_)
-    assert sum(check.metered for check in quick) < sum(check.metered for check in all_)
+    assert len(select_checks(quick=True)) < len(select_checks())
     with pytest.raises(ValueError, match="43-smoked"):
         select_checks("43-smoked")
-    assert pickle.loads(pickle.dumps(list_checks())) == list_checks()  # checks travel between processes
 
 
 def test_options_keep_their_keys_to_themselves():
     options = ProbeOptions("http://127.0.0.1", "sl:canary-canary", restricted_key="sl:canary-two")
     assert "canary" not in repr(options)
-    assert ConformReport("http://a", "ws://a", "", ()).has_passed(strict=True)
     with pytest.raises(ValueError, match="printable"):
         ProbeOptions("http://127.0.0.1", "sl:a\r\nX-Other: b")
 
@@ -147,21 +139,7 @@ def conform(*arguments, **environment):
 
 
 @pytest.mark.slow
-def test_the_command_prints_a_table_and_writes_a_report(keyed, tmp_path):
-    where = {"SPEECHLAB_BASE_URL": keyed.base_url, "SPEECHLAB_API_KEY": keyed.key()}
-    done = conform("--only", "1-3,20-23", "--report", tmp_path / "report.json", **where)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "hold" in done.stdout
-    assert "22-fields" in done.stdout
-    assert max(len(line) for line in done.stdout.splitlines() if not line.startswith("report:")) <= 80
-    found = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert found["passed"] is True
-    assert found["statements"]["22"] == "holds"
-    assert where["SPEECHLAB_API_KEY"] not in done.stdout + done.stderr + json.dumps(found)
-
-
-@pytest.mark.slow
-def test_the_command_shows_what_was_sent_and_what_came(keyed):
+def test_the_command_shows_what_was_sent_and_what_came(keyed, tmp_path):
     class Accepted(Fault):
         def answered(self, request, reply):
             if request.path == "/tts/voices" and reply.status == 200:
@@ -170,8 +148,10 @@ def test_the_command_shows_what_was_sent_and_what_came(keyed):
     key = keyed.key()
     host, _, port = keyed.base_url.removeprefix("http://").partition(":")
     with contextlib.closing(Proxy((host, int(port)), Accepted())) as proxy:
-        wrong = conform("--base-url", proxy.url, "--only", "20", SPEECHLAB_API_KEY=key)
+        where = {"SPEECHLAB_BASE_URL": proxy.url, "SPEECHLAB_API_KEY": key}
+        wrong = conform("--only", "1-3,20", "--report", tmp_path / "report.json", **where)
     assert wrong.returncode == 1
+    assert max(len(line) for line in wrong.stdout.splitlines() if not line.startswith("report:")) <= 80
     shown = re.sub(r"\s+", " ", wrong.stdout)
     for words in (
         "expected: 200",
@@ -180,14 +160,15 @@ def test_the_command_shows_what_was_sent_and_what_came(keyed):
         "statement 20 (§4.2)",
     ):
         assert words in shown
-    assert key not in wrong.stdout + wrong.stderr
+    found = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert (found["passed"], found["statements"]["2"], found["statements"]["20"]) == (False, "holds", "fails")
+    assert key not in wrong.stdout + wrong.stderr + json.dumps(found)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (("--voice", "nobody"), "has no voice 'nobody'"),
-        (("--q-voice", "nobody"), "has no voice 'nobody'"),
         (("--api-key", "sl:a-key-that-nobody-has"), "key is not accepted"),
         (("--base-url", "http://127.0.0.1:9"), "there is no reply from http://127.0.0.1:9"),
     ],
@@ -212,7 +193,6 @@ def test_the_command_refuses_arguments_that_cannot_be_right(monkeypatch, capsys)
     for arguments, words in (
         (there[:2], "needs --base-url and --api-key"),
         (("--base-url", "smoke", "--api-key", "sl:0123456789abcdef"), "is not a URL"),
-        (("--only", "smoke"), "neither a number"),
         (("--report", "no-such-folder/r.xml", *there), "there is no folder no-such-folder"),
         (("--only", "999", *there), "no check is about 999"),
     ):
@@ -244,14 +224,8 @@ def test_without_an_address_the_embedded_service_is_tried(tmp_path):
 @pytest.mark.parametrize(
     ("status", "page", "words"),
     [
-        *(
-            (status, b"<html></html>", f"no speech service .* {status}, {status}")
-            for status in (200, 301, 501)
-        ),
-        *(
-            (status, b"<html></html>", f"a proxy replies .* {status}, .*behind it run")
-            for status in (502, 503)
-        ),
+        (301, b"<html></html>", "no speech service .* 301, 301"),
+        (502, b"<html></html>", "a proxy replies .* 502, .*behind it run"),
         (400, b"The plain HTTP request was sent to HTTPS port", "requires TLS; write https://"),
     ],
 )
@@ -265,19 +239,18 @@ def test_another_server_is_no_such_service(talker, status, page, words):
 
 @pytest.fixture
 def talker():
-    """Makes a port that speaks in turns: what it says, or None to listen, or ``print`` to say what it heard."""
+    """Makes a port that speaks in turns: what it says, or None to listen."""
     with contextlib.ExitStack() as stack:
 
         def make(turns):
             class Talk(socketserver.BaseRequestHandler):
                 def handle(self):
-                    heard = b""
                     with contextlib.suppress(OSError):
                         for turn in turns:
                             if turn is None:
-                                heard = self.request.recv(65_536)
+                                self.request.recv(65_536)
                             else:
-                                self.request.sendall(heard if turn is print else turn)
+                                self.request.sendall(turn)
 
             server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Talk))
             server.daemon_threads = True
@@ -289,11 +262,6 @@ def talker():
 
 
 GREETING = b"SSH-2.0-OpenSSH_9.2p1\r\n"
-
-
-DATABASE = b"\x4a\x00\x00\x00\x0a8.0.35"  # without the end of a line
-
-
 ALERT = b"\x15\x03\x01\x00\x02\x02\x46"
 
 
@@ -301,9 +269,7 @@ ALERT = b"\x15\x03\x01\x00\x02\x02\x46"
 @pytest.mark.parametrize(
     ("scheme", "turns", "words"),
     [
-        ("http", (None, print), "does not speak HTTP; its reply begins with 'GET /tts/voices"),
         ("http", (GREETING, None), "does not speak HTTP; its reply begins with 'SSH-2.0-OpenSSH"),
-        ("http", (DATABASE, None, None), "does not speak HTTP"),
         ("http", (None, ALERT), "requires TLS; write https://"),
         ("http", (None,), "closes them without a reply"),
         ("http", (None, None), "sends no reply within 1 s"),
@@ -317,13 +283,9 @@ def test_a_port_that_speaks_no_http_is_said_at_once(talker, scheme, turns, words
     assert "0123456789abcdef" not in str(said.value)
 
 
-def test_a_key_or_path_that_is_wrong_is_said_at_once(keyed):
-    for path, key, error, told in (
-        ("", "sl:a-key-that-nobody-has", ConfigurationError, "key is not accepted"),
-        ("/elsewhere", keyed.key(), APIConnectionError, "there is no speech service"),
-    ):
-        with pytest.raises(error, match=told):
-            run(ProbeOptions(keyed.base_url + path, key), ())
+def test_a_path_or_an_operators_key_is_said_at_once(keyed):
+    with pytest.raises(APIConnectionError, match="there is no speech service"):
+        run(ProbeOptions(f"{keyed.base_url}/elsewhere", keyed.key()), ())
     operator = "ops:the-key-of-the-operator"
     told = pytest.raises(ConfigurationError, match="the key has no access to any operation")
     with staged_service(operator_keys=(operator,)) as service, told:

@@ -124,26 +124,16 @@ def test_files_that_cannot_be_read(tmp_path):
         load_config(tmp_path / "x.toml", None, {})
 
 
-def test_engine_arguments():
-    given = ["whisper.model=/models/ct2", "whisper.beam_size=2", "kokoro.enabled=false", "a.b=c=d"]
-    assert parse_settings((), given)["engines"] == {
-        "whisper": {"model": "/models/ct2", "beam_size": 2},
-        "kokoro": {"enabled": False},
-        "a": {"b": "c=d"},
-    }
-    for wrong in ("whisper=1", "whisper.model"):
-        with pytest.raises(ConfigurationError, match="--engine"):
-            parse_settings((), [wrong])
-
-
 def test_any_setting_as_an_argument():
     engines = '{"whisper": {"beam_size": 2}}'
     options = ["queue_limit=8", "recognizer=", "ws_origins=https://a, https://b", f"engines={engines}"]
-    given = parse_settings(options, ["whisper.model=/ct2"])
+    given = parse_settings(options, ["whisper.model=/ct2", "a.b=c=d"])
     config, warnings = load_config(None, given, {"SPEECHLAB_SERVICE_QUEUE_LIMIT": "9"})
     assert (config.queue_limit, config.recognizer, warnings) == (8, "", [])
     assert config.ws_origins == ("https://a", "https://b")
-    assert config.engines["whisper"] == {"beam_size": 2, "model": "/ct2"}
+    assert config.engines == {"whisper": {"beam_size": 2, "model": "/ct2"}, "a": {"b": "c=d"}}
+    with pytest.raises(ConfigurationError, match="--engine"):
+        parse_settings((), ["whisper=1"])
     for wrong, said in (
         ("queue_limit", "'queue_limit' has no value"),
         ("queue_limits=8", "no setting 'queue_limits'; did you mean 'queue_limit'"),

@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-def in_loop(test):
-    """Run a test that is a coroutine."""
-
-    @functools.wraps(test)
-    def run(*given, **named):
-        asyncio.run(test(*given, **named))
-
-    return run
 
 
 class FakeClock:

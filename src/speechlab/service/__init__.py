@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from speechlab.service._accounts.limits import KeyLimits, NotAdmitted, RateLimiter, StoredLimits
     from speechlab.service._app import create_app
     from speechlab.service._config import ServiceConfig, load_config, parse_settings
-    from speechlab.service._engines.lanes import EngineLane
     from speechlab.service._engines.sharing import EngineUse, FairTurns, Places
-    from speechlab.service._engines.threads import Threads
     from speechlab.service._engines.voices import voice_uuid
     from speechlab.service._faults import ClientGone, Fault
     from speechlab.service._held_bytes import Pace, Shares
@@ -41,9 +39,7 @@ _NAMES = {
     "_accounts.limits": "KeyLimits NotAdmitted RateLimiter StoredLimits",
     "_app": "create_app",
     "_config": "ServiceConfig parse_settings load_config",
-    "_engines.lanes": "EngineLane",
     "_engines.sharing": "EngineUse FairTurns Places",
-    "_engines.threads": "Threads",
     "_engines.voices": "voice_uuid",
     "_faults": "ClientGone Fault",
     "_held_bytes": "Pace Shares",

@@ -61,18 +61,6 @@ def test_a_key_is_shown_once_and_its_digest_kept(database):
             assert path.stat().st_mode & 0o077 == 0
 
 
-def test_s3_keys_expire_by_the_clock(database):
-    now = 1_000_000.0
-    access = KeyStore(database, clock=lambda: now)
-    stored, key = access.create_key("short", expires_in_s=10)
-    assert access.find_owner(key).key_id == stored.key_id
-    now += 9.999
-    assert access.find_owner(key) is not None
-    now += 0.001
-    assert access.find_owner(key) is None
-    assert not access.has_open_key()
-
-
 def test_other_folders_open_nothing_here(tmp_path):
     folders = [Database(tmp_path / name) for name in "ab"]
     first, second = (KeyStore(folder) for folder in folders)

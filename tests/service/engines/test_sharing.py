@@ -209,11 +209,16 @@ class Windows:
     model: str = "windows"
     languages: tuple[str, ...] = ("ja", "en", "zh")
     steps: int = 0
+    running: int = 0
+    most: int = 0
 
     def _work(self, count: int) -> None:
         for _ in range(count):
             checkpoint()
+            self.running += 1
+            self.most = max(self.most, self.running)
             time.sleep(0.03)
+            self.running -= 1
             self.steps += 1
 
     def recognize(self, samples: np.ndarray, options: Any) -> Recognition:
@@ -265,6 +270,17 @@ def test_long_work_of_one_key_lets_the_short_of_another_in(windows, operation):
         longest.result()
     assert engine.steps == 100 + len(taken)
     assert statistics.median(taken) < 20, taken  # two, and what a busy machine takes to bring a request there
+
+
+@pytest.mark.slow
+def test_heavy_engines_work_one_at_a_time(windows):
+    engine, client, greedy = windows
+    with ThreadPoolExecutor(1) as pool:
+        heard = pool.submit(client.recognize, recording(30))
+        assert eventually(lambda: engine.steps > 2)
+        assert greedy.translate(text="One. " * 5, source_lang="en", target_lang="ja").status == 200
+        assert heard.result().status == 200
+    assert engine.most == 1
 
 
 @pytest.mark.slow

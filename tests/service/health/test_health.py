@@ -191,6 +191,9 @@ class Large(Mute):
     closed: list[float] = field(default_factory=list)
 
     def synthesize(self, text: str, voice: str, *, temperature: float | None = None) -> Any:
+        if text == "Long.":
+            time.sleep(1.2)
+        assert not self.closed  # one that is used is kept
         return iter([np.zeros(2400, dtype=np.float32)])
 
     def close(self) -> None:
@@ -211,7 +214,7 @@ def test_idle_models_are_let_go_though_looked_at():
     )
     with run_service(staged_config(*engines, unload_idle_s=0.8)) as service:
         http = Http(service.base_url)
-        fields = {"voice_id": voice_uuid("large", "one"), "text": "Hi.", "format": "wav"}
+        fields = {"voice_id": voice_uuid("large", "one"), "text": "Long.", "format": "wav"}
         listed = http.request("GET", "/tts/voices").json()
         time.sleep(1.2)
         assert not made[0].closed  # it was never used
@@ -225,5 +228,5 @@ def test_idle_models_are_let_go_though_looked_at():
         assert http.request("GET", "/tts/voices").json() == listed
         assert read_metrics(http)["speechlab_engine_created large"] == 0
         assert len(made) == 1
-        assert http.speak(**fields).status == 200
+        assert http.speak(**fields | {"text": "Hi."}).status == 200
         assert (len(made), light.closed) == (2, [])

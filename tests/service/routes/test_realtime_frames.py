@@ -11,6 +11,7 @@ import pytest
 
 from support.clients import HANDSHAKE, masked
 from support.clock import eventually
+from support.proxy import frames
 
 if TYPE_CHECKING:
     import socket
@@ -24,7 +25,7 @@ class Raw:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.data = b""
+        self.frames = frames(connection, b"")
 
     def frame(self, opcode: int, payload: bytes = b"", **how) -> None:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -33,25 +34,11 @@ class Raw:
     def json(self, **message) -> None:
         self.frame(TEXT, json.dumps(message).encode())
 
-    def _exactly(self, count: int) -> bytes:
-        while len(self.data) < count:
-            chunk = self.connection.recv(65_536)
-            if not chunk:
-                raise EOFError
-            self.data += chunk
-        taken, self.data = self.data[:count], self.data[count:]
-        return taken
-
     def read(self) -> tuple[int, bytes]:
-        """The next frame of the service, which must be whole and unmasked."""
-        first, second = self._exactly(2)
-        assert first & 0xF0 == 0x80, "no fragments, no extensions"
-        size = second
-        if second == 126:
-            (size,) = struct.unpack("!H", self._exactly(2))
-        elif second == 127:
-            (size,) = struct.unpack("!Q", self._exactly(8))
-        return first & 0x0F, self._exactly(size)
+        """The next frame of the service, which must be whole."""
+        whole, opcode, payload = next(self.frames)
+        assert whole
+        return opcode, payload
 
     def event(self):
         """The next message; pings are answered on the way."""

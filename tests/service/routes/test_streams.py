@@ -87,6 +87,23 @@ def test_s50_leaving_stops_the_synthesis_and_frees_the_place(stage, stream):
         assert eventually(lambda: service.speak().status == 200)
 
 
+def test_an_engine_is_free_when_its_thread_has_ended(staged):
+    for engine, held, waiting, ask in (
+        (staged.speaker, staged.asking("gated"), staged.asking("plain"), staged.speak),
+        (staged.translator, staged.translating("gated"), staged.translating("Hi."), staged.translate),
+    ):
+        with held:
+            assert eventually(lambda engine=engine: engine.begun == 1)
+            with waiting:  # for its turn, and leaves
+                time.sleep(0.1)
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(ask)
+            time.sleep(0.2)
+            assert engine.begun == 1
+            engine.gate.set()
+            assert other.result().status == 200
+
+
 @pytest.mark.parametrize("piece_s", [0.5, 20.0])
 def test_a_long_text_and_a_reader_that_stops_do_not_stop_others(stage, piece_s):
     with stage(tts_concurrency=1) as service:
@@ -120,12 +137,3 @@ def test_s103_s107_events_leave_one_by_one(staged):
     assert b"text/event-stream" in headers
     assert body.endswith(END)
     assert dechunked(body).endswith(b"\n\ndata: [DONE]\n\n")
-
-
-def test_leaving_a_translation_stops_it(staged):
-    with staged.translating("gated"):
-        assert eventually(lambda: staged.translator.jobs)
-    time.sleep(0.2)
-    staged.translator.gate.set()
-    assert eventually(lambda: staged.translator.closed == 1)
-    assert staged.translate().status == 200

@@ -62,17 +62,6 @@ def test_what_goes_on_sending_after_a_refusal_is_cut_off(staged, monkeypatch):
                 time.sleep(0.05)
 
 
-def test_a_refused_client_that_resets_leaves_no_connection(staged, monkeypatch):
-    def fail(_transport):
-        raise OSError("as if the client had reset the connection")
-
-    monkeypatch.setattr("asyncio.selector_events._SelectorSocketTransport.write_eof", fail)
-    monkeypatch.setattr("speechlab.service._server.http._LINGER_PAUSE_S", 0.1)
-    with staged.http.raw("POST /tts HTTP/1.1\nHost: localhost\nContent-Length: 100000000\n") as connection:
-        assert b" 401 " in read_until(connection, b"}")
-        assert seconds_until_the_end(connection) < 10
-
-
 @pytest.mark.slow
 def test_an_empty_line_after_a_reply_keeps_no_connection(stage):
     with (

@@ -99,27 +99,6 @@ def test_a_request_that_outlasts_the_drain_is_told(stage, tmp_path):
     assert [row.status for row in used(tmp_path)] == ["cancelled"]
 
 
-@pytest.mark.slow
-def test_a_stream_broken_off_by_the_stop_is_logged_as_503(stage, caplog):
-    caplog.set_level("INFO", logger="speechlab")
-    with stage(drain_s=0) as service:
-        begun = threading.Event()
-
-        def read():
-            with service.asking("endless", stream=True) as connection, contextlib.suppress(OSError):
-                read_until(connection, b"\r\n\r\n")
-                begun.set()
-                while connection.recv(65_536):
-                    pass
-
-        reading = threading.Thread(target=read)
-        reading.start()
-        assert begun.wait(20)
-    reading.join(20)
-    (logged,) = [record.fields for record in caplog.records if record.getMessage() == "request"]
-    assert (logged["status"], logged["sent"]) == (503, 200)
-
-
 def test_an_idle_service_stops_at_once_with_its_connections(stage):
     with stage(drain_s=60) as service:
         idle = socket.create_connection(service.http.address, timeout=20)

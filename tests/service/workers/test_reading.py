@@ -143,13 +143,3 @@ def test_voices_read_where_the_setting_says(error_body, workers):
             assert CANARY not in body["error"]
             assert http.speak(**fields).body == spoken.body
     assert eventually(lambda: len(own_workers(MODULE)) == before)
-
-
-def test_engines_that_do_not_read_get_no_reader():
-    def given(**engines):
-        service = service_with(engines=engines, recognizer="whisper", translator="gemma")
-        made = {lane.entry.name: lane.entry.create.keywords for lane in service.engines.lanes}
-        return {name for name, options in made.items() if options.get("reader") is service.engines.readers}
-
-    assert given() == {"kokoro", "q", "hibari", "openjtalk"}
-    assert given(hibari={"reader": None}) == {"kokoro", "q", "openjtalk"}
