@@ -114,12 +114,6 @@ def test_differences_account_for_all_errors(language, data):
     ("language", "pairs", "counts", "figures"),
     [
         (
-            "en",
-            [("call 4719 at 10:35 p.m.", "call 4 7 1 9 at 10.35 pm"), ("their colour", "there color is")],
-            [[2, 0, 0, 0], [0, 1, 0, 1]],
-            {"tolerant_errors": [0, 2], "tolerant_wer": [0, 1]},
-        ),
-        (
             "ja",
             [("明日の精度", "あすの制度"), ("三時", "四時")],
             [[1, 1, 0], [0, 0, 1]],
@@ -148,10 +142,9 @@ def test_scores_have_the_counts_and_the_tolerant_rates(language, pairs, counts, 
         assert scored[name].tolist()[:2] == values
     table = summarize(scored).iloc[0]
     assert table[names].tolist() == [sum(column) for column in zip(*counts, strict=True)]
-    unit, rate = ("word", "tolerant_wer") if language == "en" else ("char", "tolerant_cer")
-    errors = scored["tolerant_errors"].sum()
-    assert table[rate] == pytest.approx(errors / scored[f"{unit}_length"].sum())
-    assert not {*names, rate} & set(score(said, heard, language=language, normalize=None))
+    rate = scored["tolerant_errors"].sum() / scored["char_length"].sum()
+    assert table["tolerant_cer"] == pytest.approx(rate)
+    assert not {*names, "tolerant_cer"} & set(score(said, heard, language=language, normalize=None))
 
 
 def test_fillers_are_counted_apart():
@@ -159,7 +152,8 @@ def test_fillers_are_counted_apart():
     scored = score(said, ["yes", "a hat", "a rope of 30 millimetres", "um yes, 5"], language="en")
     assert scored["filler_differences"].tolist() == [1, 1, 0, 1]
     assert scored["recognition_differences"].tolist() == [0, 1, 0, 1]
-    assert summarize(scored)["filler_differences"].tolist() == [3]
+    assert scored["tolerant_errors"].tolist() == [0, 1, 0, 1]
+    assert summarize(scored)[["filler_differences", "tolerant_wer"]].values.tolist() == [[3, 2 / 9]]
 
 
 @pytest.mark.slow
