@@ -10,10 +10,10 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from speechlab import datasets, evaluate
+from speechlab import evaluate
 from speechlab.metrics import score
 from support.clients import KEY
-from support.forked import script, speechlab
+from support.forked import script
 from support.openai_server import KEY as OPENAI_KEY
 from support.openai_server import openai_server
 from support.studies import serving
@@ -90,53 +90,6 @@ def study(served, tmp_path_factory):
     return run
 
 
-@pytest.fixture(scope="module")
-def run_on_engines(live_service, tmp_path_factory):
-    root = tmp_path_factory.mktemp("engines")
-    where = {"SPEECHLAB_BASE_URL": live_service.base_url, "SPEECHLAB_API_KEY": live_service.api_key}
-    where |= {"SPEECHLAB_STORE": str(root / "store"), "COLUMNS": "120"}
-
-    def run(*arguments):
-        return speechlab("study", *arguments, env={**os.environ, **where}, cwd=root, timeout=240)
-
-    clips = datasets.zh_speech().head(2)[["audio", "text", "language"]]
-    clips.to_csv(root / "clips.csv", index=False)
-    run.root = root
-    return run
-
-
-@pytest.mark.engines
-def test_a_study_of_recordings_and_what_changed_since(run_on_engines):
-    first = run_on_engines("recognition", "clips.csv", "--out", "first")
-    assert first.returncode == 0, first.stderr
-    assert "report: first" in first.stdout
-    report = evaluate.Report.load(run_on_engines.root / "first")
-    assert (len(report.table), report.record["study"]) == (2, "recognition")
-    ways = ("--out", "now.html", "--earlier", "first", "--fail-if", "worse")
-    again = run_on_engines("recognition", "clips.csv", *ways)
-    assert again.returncode == 0, again.stderr
-    assert "No difference shown: all recordings, zh" in again.stdout
-    assert (run_on_engines.root / "now.html").stat().st_size > 10_000
-
-
-@pytest.mark.engines
-def test_recordings_of_speech_in_noise_and_in_bands(run_on_engines):
-    conditions = ("--noise-db", 0, "--noise", "white", "--band", "300-3400", "--speechless", 1)
-    ways = ("--out", "noisy", "--seed", 3, "--sample", 1)
-    done = run_on_engines("recognition", "clips.csv", *ways, *conditions)
-    assert done.returncode == 0, done.stderr
-    report = evaluate.Report.load(run_on_engines.root / "noisy")
-    names = ["as recorded", "noise 0 dB", "300 to 3400 Hz"]
-    assert report.table["condition"].drop_duplicates().tolist() == names
-    assert report.table["status"].isin(["ok", "cached"]).all()
-    rates = report.summary.groupby("condition")["ranking_rate"].min()
-    assert rates["as recorded"] <= rates["300 to 3400 Hz"] <= rates["noise 0 dB"]
-    assert rates["noise 0 dB"] > rates["as recorded"]
-    assert len(report.tables["speechless"]) == 4
-    assert report.tables["speechless"]["hallucination"].notna().all()
-    assert str(report.findings[-1]) in done.stdout
-
-
 @pytest.mark.slow
 def test_tables_fit_80_columns_and_break_no_word(study):
     compared = ("--setting", "plain=", "--hotword", "letter", "--speed", 1)
@@ -179,10 +132,22 @@ def test_services_settings_and_tables_of_every_kind(study, served):
             ("voices", "texts.csv", "--out", "o", *sides, *spoken, "--voice", "heart"),
             ("round-trip", "made.csv", "--out", "made", *MADE, "--service", "ears="),
             ("translation", "few.csv", "--out", "ways", *TERMS, "--keyword", "API", "--context", "A plan."),
+            ("recognition", "clips.csv", "--out", "noisy", "--noise-db", 0, *NOISY),
+            (
+                "recognition",
+                "mine",
+                "--out",
+                "now.html",
+                "--earlier",
+                "mine-recognition",
+                "--fail-if",
+                "worse",
+            ),
         )
-    assert [code for code, *_ in outs] == [0, 1, 0, 0, 2, 0, 0], outs
-    texts, sides, kinds, _, wrong, _, ways = (" ".join(f"{out} {wrong}".split()) for _, out, wrong in outs)
-    names = ("mine-recognition", "sides", "kinds", "trip", "made", "ways")
+    assert [code for code, *_ in outs] == [0, 1, 0, 0, 2, 0, 0, 0, 0], outs
+    told = [" ".join(f"{out} {wrong}".split()) for _, out, wrong in outs]
+    texts, sides, kinds, _, wrong, _, ways, _, now = told
+    names = ("mine-recognition", "sides", "kinds", "trip", "made", "ways", "noisy")
     reports = {name: evaluate.Report.load(study.root / name) for name in names}
     assert "language: en, by the texts; --language says another one" in texts
     assert reports["mine-recognition"].table["error_rate"].notna().all()
@@ -207,10 +172,16 @@ def test_services_settings_and_tables_of_every_kind(study, served):
     assert reports["ways"].table["system"].tolist() == ["plain", "keywords", "context"]
     assert reports["ways"].table["terms_expected"].tolist() == [1, 1, 1]
     assert "keywords instead of plain, ja → en: texts with terms, terms kept 0.0% to 0.0%" in ways
+    conditions = ["as recorded", "noise 0 dB", "300 to 3400 Hz"]
+    assert reports["noisy"].table["condition"].drop_duplicates().tolist() == conditions
+    assert reports["noisy"].tables["speechless"]["hallucination"].notna().all()
+    assert "No difference shown: all recordings, en" in now
+    assert (study.root / "now.html").stat().st_size > 10_000
 
 
 MADE = ("--audio-column", "wav", "--voice-column", "who")
 TERMS = ("--glossary", "terms.csv")
+NOISY = ("--noise", "white", "--band", "300-3400", "--speechless", 1)
 OWN = ("--column", "text=satz", "--column", "language=sprache")
 GATES = ("--fail-if", "worse", "--fail-if", "slower")
 WAYS = (*OWN[:2], "--source-lang", "en", "--target-lang", "ja", "--setting", "a=", "--setting", "b=")
@@ -233,23 +204,14 @@ ENDS = {
     ("round-trip", "numbers.csv", "--out", "o", *OWN[:2]): (2, "--column language=NAME or --language CODE"),
     ("round-trip", "made.csv", "--out", "o", *MADE[2:]): (2, "give --audio-column as well"),
     ("voices", "own.csv", "--out", "o", "--column", "audio=satz"): (2, "columns are text, language, split"),
-    ("recognition", "clips.csv", "--out", "o", "--noise-db", 200): (
-        2,
-        "error: --noise-db: noise_db is [200.0]",
-    ),
+    ("recognition", "clips.csv", "--out", "o", "--noise-db", 200): (2, "--noise-db: noise_db is [200.0]"),
     ("recognition", "clips.csv", "--out", "o", "--band", "wide"): (2, "as in --band 300-3400"),
-    ("recognition", "clips.csv", "--out", "o", "--service", "a=", "--service", "b b=http://x"): (
-        2,
-        "set SPEECHLAB_API_KEY_B_B",
-    ),
+    ("recognition", "clip.csv", "--out", "o", "--service", "b b=http://x"): (2, "set SPEECHLAB_API_KEY_B_B"),
     ("recognition", "clips.csv", "--out", "o", "--setting", "a={"): (2, "is no JSON"),
     ("translation", "own.csv", "--out", "o", *OWN[:2]): (2, "--column source_lang=NAME or --source-lang"),
     ("translation", "own.csv", "--out", "ways", *WAYS): (0, "that takes references, or translations back."),
     ("translation", "few.csv", "--out", "o", "--glossary", "bad.csv"): (2, "no column 'term'"),
-    ("translation", "few.csv", "--out", "o", "--service", "a=http://x", "--openai", 'a={"model": "x"}'): (
-        2,
-        "there is no 'model'",
-    ),
+    ("translation", "few.csv", "--out", "o", "--openai", 'a={"model": "x"}'): (2, "there is no 'model'"),
 }
 
 

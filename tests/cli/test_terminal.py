@@ -107,19 +107,6 @@ def test_login_asks_keeps_and_forgets(tmp_path, ring, live_service):
     assert Path(ring["TEST_RING"]).read_text() == "{}"
 
 
-@pytest.mark.slow
-def test_login_refuses_before_it_asks_for_the_key(tmp_path, ring):
-    here, none = "https://speech.example", "no keyring that keeps keys.*[.]env"
-    for url, backend, words in (
-        ("http://speech.example", "filering.Keyring", "in the clear"),
-        (here, "keyring.backends.fail.Keyring", none),
-        (here, "no.Such", none),
-    ):
-        environment = {**os.environ, **ring, "PYTHON_KEYRING_BACKEND": backend}
-        done = forked.speechlab("login", "--base-url", url, cwd=tmp_path, env=environment)
-        assert (done.returncode, bool(re.search(words, done.stderr, re.DOTALL))) == (2, True), done.stderr
-
-
 def every_command():
     import typer
 

@@ -8,6 +8,7 @@ import sys
 import keyring
 import pytest
 from keyring.backend import KeyringBackend
+from keyring.backends.fail import Keyring
 from typer.testing import CliRunner
 
 from speechlab.cli import app
@@ -91,10 +92,14 @@ def test_login_keeps_no_key_that_the_service_refuses(server, http, ring):
     for done, kind in (
         (login(*where, key="sl:wrong"), SpeechLabError),
         (login(*where, key=" "), ConfigurationError),
+        (login("--base-url", "http://speech.example", key="sl:any"), ConfigurationError),  # in the clear
         (login(), ConfigurationError),
     ):
         assert isinstance(done.exception, kind)
         assert not ring.kept
+    keyring.set_keyring(Keyring())
+    with pytest.raises(ConfigurationError, match=r"no keyring that keeps keys .* \.env"):
+        raise login(*where, key="sl:any").exception
 
 
 def test_a_keyring_that_fails_is_no_key(server, http, ring, monkeypatch, caplog):

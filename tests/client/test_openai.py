@@ -8,7 +8,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from speechlab import batch, evaluate
+from speechlab import batch
 from speechlab.client import Client, OpenAIAdapter
 from speechlab.errors import (
     AuthenticationError,
@@ -173,18 +173,3 @@ def test_results_of_one_service_answer_for_no_other(staged, theirs, clip, tmp_pa
         rows = pd.DataFrame({"text": ["Good night."], "from": "en"})
         done = batch.translate(rows, theirs, source_lang="from", target_lang="ja", **how)
         assert done["status"].tolist() == ["ok"]
-
-
-@pytest.mark.slow
-def test_voices_of_both_are_heard_by_one_recognizer(staged, theirs, counterpart, tmp_path):
-    texts = pd.DataFrame({"text": ["See you at noon."], "language": "en", "id": "a"})
-    services, voices = {"ours": staged.lab, "theirs": theirs}, {"ours": "heart", "theirs": ["alloy"]}
-    before = len(counterpart[0].asked)
-    report = evaluate.round_trip(services, texts, voices, store=tmp_path, progress=False)
-    assert {one["model"] for one in counterpart[0].asked[before:]} == {"tts-1"}
-    assert report.table["system"].tolist() == ["ours", "theirs"]
-    assert report.table["status"].tolist() == ["ok", "ok"]
-    both = report.summary.set_index("system")
-    assert both["voice_name"].to_dict() == {"ours": "tone: heart", "theirs": "tts-1: alloy"}
-    with pytest.raises(InvalidRequestError, match="give voices of each service under its name"):
-        evaluate.round_trip(services, texts, {"ours": "heart", "their": "alloy"})

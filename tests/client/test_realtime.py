@@ -1,4 +1,4 @@
-"""Realtime speech against a server that says exactly what a test scripts, and against the real service."""
+"""Realtime speech against a server that says exactly what a test scripts."""
 
 from __future__ import annotations
 
@@ -379,20 +379,3 @@ def test_await(script, http):
     kinds, texts = asyncio.run(main())
     assert kinds == [AudioStart, *[AudioDelta] * 3, AudioDone, Usage]
     assert texts == ["b", "c", "d"]
-
-
-@pytest.mark.engines
-@pytest.mark.parametrize("transport", ["binary", "base64_json"])
-def test_the_real_service(live_service, transport):
-    with Client(live_service.base_url, api_key=live_service.api_key) as lab:
-        with lab.realtime(voice="mei", format="pcm", audio_transport=transport) as session:
-            *_, finished, counted = session.speak("おはようございます。")
-            assert session.say("ありがとうございます。").duration_s > 0.5
-        assert counted.usage.input_chars == 10
-        assert counted.usage.audio_bytes == finished.audio_bytes > 10_000
-        with pytest.raises(RealtimeError) as caught:
-            lab.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950e").open()
-    assert caught.value.code == "unknown_voice_id"
-    stranger = Client(live_service.base_url, api_key="sl:wrong")
-    with stranger, pytest.raises(AuthenticationError):  # before the upgrade
-        stranger.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950e").open()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -83,13 +81,3 @@ def test_a_hook_that_calls_its_own_client_does_not_hang(server, http, caplog):
     with Client(server.base_url, on_event=lambda event: lab.voices()) as lab:
         lab.translate("a", **MEANT)
     assert "inside a hook" in caplog.text
-
-
-@pytest.mark.slow
-def test_importing_the_client_loads_nothing_heavy():
-    code = "import sys, speechlab.client; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], timeout=60, capture_output=True, text=True, check=True
-    )
-    heavy = "numpy pandas matplotlib ipywidgets soundfile av httpx2 websockets psutil anyio opentelemetry"
-    assert not set(done.stdout.split()) & set(heavy.split())

@@ -12,7 +12,6 @@ import pytest
 import speechlab as sl
 from speechlab.client import Client, Synthesize, Transcribe, Translate
 from speechlab.contract import (
-    SEGMENT_FIELDS,
     AudioFormat,
     Language,
     SessionSettings,
@@ -114,21 +113,6 @@ def test_without_segments_there_is_one_key(lab, wav, tmp_path):
             Transcribe(wav, vad=vad).compute_key(SERVICE)
         with pytest.raises(InvalidRequestError, match="vad"):
             sl.batch.plan_transcription(frame, lab, **how, vad=vad)
-
-
-def test_options_of_segments_are_refused_without_them(lab, wav, tmp_path):
-    frame = pd.DataFrame({"audio": [wav]})
-    for name in SEGMENT_FIELDS:
-        for vad in ({}, {"vad": "on"}):
-            given = {**vad, name: 7}
-            said = rf"{name} has no effect without vad='segments', and vad is '(off|on)'; give vad='segments'"
-            for ask in (
-                lambda given: Transcribe(wav, **given).parameters,
-                lambda given: sl.batch.plan_transcription(frame, lab, store=tmp_path, **given),
-            ):
-                with pytest.raises(InvalidRequestError, match=said) as caught:
-                    ask(given)
-                assert (caught.value.parameter, caught.value.rule) == (name, "2.3")
 
 
 def test_the_keys_of_calls_are_pinned(http, wav):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 import socket
 
@@ -189,45 +188,6 @@ def test_streams_are_replayed_at_once_or_as_recorded(service, store, http, clock
         with lab.with_options(pace="as recorded").stream_speech("あ", voice=http.VOICE_ID) as stream:
             assert list(stream) == recorded
         assert sum(clock.slept) >= 0.04
-
-
-NOTEBOOK = """
-import pandas as pd
-import speechlab as sl
-lab = sl.connect()
-voice = lab.voices()["mei"]
-text = "おはよう。"
-clip = lab.synthesize(text, voice=voice, format="flac")
-heard = lab.transcribe(clip, language="ja")
-meant = lab.translate(text, source_lang="ja", target_lang="en")
-with lab.realtime(voice=voice, format="pcm") as session:
-    spoken = session.say("はい。")
-table = pd.DataFrame([
-    {"text": text, "heard": heard.text, "confidence": heard.confidence, "meant": meant.text, "id": meant.id},
-    {"text": session.info.id, "duration": clip.duration_s, "latency": clip.timing.latency_s},
-    {"text": "はい。", "duration": spoken.duration_s, "latency": spoken.timing.latency_s},
-])
-"""
-
-
-@pytest.mark.engines
-def test_a_notebook_is_replayed_without_its_service(live_service, store, monkeypatch):
-    def executed():
-        names = {}
-        exec(NOTEBOOK, names)
-        names["lab"].close()
-        return names["table"].to_json()
-
-    for name, value in (("STORE", str(store)), ("BASE_URL", live_service.base_url), ("MODE", "live")):
-        monkeypatch.setenv(f"SPEECHLAB_{name}", value)
-    monkeypatch.setenv("SPEECHLAB_API_KEY", live_service.api_key)
-    live = executed()
-    monkeypatch.setenv("SPEECHLAB_BASE_URL", "http://127.0.0.1:9")  # nobody there
-    monkeypatch.delenv("SPEECHLAB_API_KEY")
-    monkeypatch.setenv("SPEECHLAB_MODE", "replay")
-    assert executed() == live
-    assert json.loads(live)["text"]["0"] == "おはよう。"
-    assert live_service.api_key not in live
 
 
 FRAME = pd.DataFrame({"text": ["あ", "い"], "voice": ["Calm", "Calm"]})
