@@ -77,6 +77,17 @@ def test_what_is_missing_is_one_sentence(machine):
     assert describe_gpus() == "T4; the engines use it"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the names of the libraries are those of Linux")
+def test_cublas_is_found_among_the_packages_of_pip(tmp_path, monkeypatch):
+    folder = tmp_path / "nvidia" / "cublas" / "lib"
+    folder.mkdir(parents=True)
+    (folder / "libcublas.so.12").write_bytes(b"no library")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
+    assert folder / "libcublas.so.12" in _devices._find_packaged_libraries("libcublas.so.12")
+    assert not _devices._load_library(str(folder / "libcublas.so.12"))
+
+
 def test_a_translator_has_all_its_layers_on_the_gpu(monkeypatch, tmp_path):
     def make_parameters():
         parts = {name: SimpleNamespace() for name in ("model", "cpuparams", "cpuparams_batch")}
