@@ -77,15 +77,6 @@ def test_the_counts_of_the_datasheet_are_those_of_the_table():
     assert f"`quick` | {quick} |" in text
 
 
-def test_ids_and_texts_are_unique_and_ids_are_in_order():
-    frame = prompts()
-    assert frame["id"].is_unique
-    assert frame["text"].is_unique
-    for language in LANGUAGES:
-        ids = prompts(language)["id"].tolist()
-        assert ids == [f"{language}-{number:03d}" for number in range(1, len(ids) + 1)]
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_japanese_readings_agree_with_openjtalk():
     openjtalk = pytest.importorskip("pyopenjtalk")

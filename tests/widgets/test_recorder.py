@@ -65,20 +65,6 @@ def test_what_fails_at_a_take_is_seen_and_the_take_is_kept():
     assert end(recorder, 1) == [({"ask": 7, "missing": False},)]  # the browser asks again
 
 
-@pytest.mark.slow
-def test_of_a_long_take_a_preview_is_played_and_called_one(monkeypatch):
-    monkeypatch.setattr("speechlab.widgets._recorder.recorder._MAX_SENT_BYTES", 1_000_000)
-    recorder = Recorder(max_s=300)
-    noise = np.random.default_rng(1).integers(-20_000, 20_000, 150_000)
-    for number in range(7):
-        chunk(recorder, number, noise, rate=8_000)
-    end(recorder, 7, rate=8_000)
-    assert recorder.clip.duration_s > 130
-    [(answer, data)] = told(recorder, {"type": "sound", "take": "a"})
-    assert answer["note"] == "A lossy preview, which plays the first 120 s only"
-    assert len(data) < 1_000_000
-
-
 def test_silence_and_a_single_sample_are_takes_too():
     recorder = Recorder()
     for take, samples in (("one", [0]), ("silent", np.zeros(RATE))):

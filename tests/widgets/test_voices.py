@@ -118,22 +118,3 @@ def test_a_service_that_is_gone_is_asked_once(voices_lab):
     assert "4 failed" in explorer._controls[-1].value
     assert explorer._controls[2].disabled
     assert explorer._rows.sounds.find_missing_reason(0).makeable  # play asks again
-
-
-def test_a_streaming_voice_is_heard_while_it_speaks(explorer):
-    """Play in a row shows a player of the stream among the controls; *Speak* shows none."""
-    form = list(explorer._controls)
-    explorer.speak("one two", ["tones: quiet"])
-    assert explorer._controls == form
-    changes = []
-    explorer.send = lambda content, buffers=(): changes.append(content)
-    explorer.observe(lambda change: setattr(change["new"][-1], "_heard", True), "_controls")
-    row = [voice.short_name for voice in explorer.catalogue].index("tones: loud")
-    explorer._answer_message(explorer, {"type": "make", "row": row, "revision": explorer.revision}, [])
-    explorer._idle.wait(20)
-    player = explorer._controls[-1]
-    assert isinstance(player, sl.widgets.StreamPlayer)
-    assert player.state == "ended"
-    assert changes[-1]["played"] is True
-    assert explorer.frame["first_audible_s"].notna()[row]
-    assert sound_of(explorer, row).duration_s == pytest.approx(player.clip.duration_s)
