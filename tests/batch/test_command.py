@@ -56,8 +56,6 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     assert "cost 2" in out
     code, _, err = ended(command("translate", "gone.csv", *job[2:]))
     assert (code, "gone.csv does not exist" in err) == (2, True)
-    code, _, err = ended(command(*job, "--price", "calls"))
-    assert "--price calls is not a price" in err
     translator.calls.clear()
     translator.delay_s = 0.02
     stopped = command(*job)
@@ -95,25 +93,20 @@ def test_segments_of_any_format(ears, tmp_path):
         return speechlab(*job, *more, env=env, cwd=tmp_path)
 
     found = []
-    names = {"nemo": "nemo.jsonl", "lhotse": "lhotse.jsonl", "seglst": "all.json.gz", "rttm": "all"}
+    names = {"nemo": "nemo.jsonl", "seglst": "all.json.gz", "rttm": "all"}
     for form, name in names.items():
         done = command("--segments", name, "--segments-format", form)
         assert done.returncode == 0, done.stderr
         assert "no segments of 1 rows: r1.wav" in done.stderr
         found.append(segments.read(tmp_path / name, form))
-    assert [table["file"].tolist() for table in found] == [["r0.wav", "r2.wav"]] * 4
+    assert [table["file"].tolist() for table in found] == [["r0.wav", "r2.wav"]] * 3
     assert command("--segments", "heard/{file}.srt").returncode == command().returncode == 0
     captions = [segments.read(tmp_path / "heard" / f"{name}.srt") for name in ("r0", "r2")]
     assert [" ".join(one["text"]) for one in captions] == ["word"] * 2
     pieces = pd.read_parquet(tmp_path / "heard" / "segments.parquet")
     same = ["file", "start", "end", "text"]
-    assert segments.equal(pieces[same], found[2][same])
+    assert segments.equal(pieces[same], found[1][same])
     assert Ears.asked == 3
-    for wrong, text in (
-        (("--segments", "a.jsonl"), "--segments-format"),
-        (("--segments-format", "nemo"), "--segments FILE"),
-        (("--segments", "a.rttm", "--vad", "off"), "--vad segments"),
-    ):
-        done = command(*wrong)
-        assert done.returncode not in {0, 1, 3}
-        assert text in " ".join(done.stderr.split())
+    done = command("--segments", "a.jsonl")
+    assert done.returncode not in {0, 1, 3}
+    assert "--segments-format" in " ".join(done.stderr.split())

@@ -90,9 +90,8 @@ def test_a_clear_difference_is_found():
     assert result.significant
     assert result.interval.low > 0
     assert result.p < 0.001
-    assert result.tested == "utterance"
+    assert (result.tested, result.hints) == ("utterance", [])
     assert result.better_a > result.better_b
-    assert result.hints == []
     other = compare(scored(references, second), scored(references, first), draws=1)
     assert (other.difference, other.mapsswe.z) == (-result.difference, -result.mapsswe.z)
     assert other.mapsswe.p == result.mapsswe.p

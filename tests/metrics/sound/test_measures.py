@@ -175,7 +175,6 @@ def test_only_changed_recordings_have_suspicious_endings():
     assert not table[["repeated_ending", "truncated_ending"]].any(axis=None)
     assert table["f0_median_hz"].between(70, 400).all()
     assert table["loudness_lufs"].between(-40, -5).all()
-    assert (table["speech_s"] <= table["duration_s"]).all()
     loops, cuts = [], []
     for path in RECORDINGS:
         clip = AudioClip.from_file(path)

@@ -74,8 +74,6 @@ def test_sacrebleu_agrees_on_a_corpus_of_similar_texts(tokenize):
     ours = score_translations(*zip(*segments, strict=True), tokenize=tokenize)
     assert ours.bleu > 5
     assert "nrefs:var" in ours.signatures["chrf"]
-    low, high = ours.confidence_interval("bleu", draws=200)
-    assert low < ours.bleu < high
 
 
 def test_sacrebleu_agrees_on_a_very_long_text():
