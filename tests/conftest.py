@@ -41,7 +41,6 @@ LONGEST = (
     "notebooks/test_notebooks.py",
     "service/server/test_process.py",
     "cli/test_study.py",
-    "evaluate/test_studies.py",
     "evaluate/test_verify.py",
     "evaluate/test_voices.py",
     "evaluate/test_recognition.py",

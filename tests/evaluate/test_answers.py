@@ -252,20 +252,6 @@ def test_rows_that_failed_flatter_nobody():
 
 
 @pytest.mark.slow
-def test_equal_texts_without_a_speaker_are_one_block():
-    once = plant(6, a=right, b=spoil(0.2))
-    shouted = once.assign(text=once["text"].str.upper() + "!")
-    differences = study(pd.concat([once, shouted] * 5, ignore_index=True), "a", "b").differences
-    assert differences[["n", "blocks"]].iloc[0].tolist() == [60, 6]
-    assert differences["p"].tolist() == study(once, "a", "b").differences["p"].tolist()
-    assert report_of("three texts many times").differences["verdict"].tolist() == [
-        "differs with these few texts"
-    ]
-    few = report_of("four speakers")
-    assert (few.worse, few.differences["p"].iloc[0] < 0.001) == (False, True)
-
-
-@pytest.mark.slow
 def test_noise_in_which_a_choice_holds_is_in_the_title(tmp_path):
     texts = plant(10, a=right)["text"].tolist()
     tone = 0.1 * np.sin(np.arange(4_800) / 4).astype(np.float32)

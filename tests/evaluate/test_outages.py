@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab import evaluate
+from speechlab import evaluate, segments
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
@@ -73,17 +73,6 @@ def test_sounds_without_any_recognizer_are_kept(there, nobody, store):
     resumed = evaluate.round_trip(there.lab, TEXTS, "low", store=store, progress=False)
     assert resumed.table["status"].tolist() == ["ok", "ok"]
     assert len(there.voice.calls) == asked
-
-
-def test_another_service_hears_all_voices(there, store):
-    with serving() as staged:
-        services = {"ours": staged.lab, "theirs": there.lab}
-        how = {**HOW, "store": store, "progress": staged.ending("synthesize")}
-        report = evaluate.voices(services, TEXTS, "low", speed=0, dnsmos=0, **how)
-    done = report.table.groupby("system")["hypothesis"].count()
-    assert done.to_dict() == {"ours": 2, "theirs": 2}
-    assert report.notes[0].startswith("The recognizer of ours could not be asked: ")
-    assert report.notes[1] == "theirs heard all voices in place of ours."
 
 
 def test_rows_of_a_service_that_ends_early_stay(there, store):
@@ -209,7 +198,13 @@ def study_sounds(address, folder, **options):
 def test_a_study_keeps_the_row_whose_segments_cannot_be_right(ears, tmp_path):
     Ears.backwards = {2}
     report = study_sounds(ears, tmp_path, vad="segments")
-    assert report.tables["segments"]["position"].tolist() == [0, 2]
+    found = report.tables["segments"]
+    assert found["position"].tolist() == [0, 2]
+    assert segments.equal(found, segments.frame(found))
+    saved = report.save(tmp_path / "study")
+    assert all((saved / file).is_file() for file in segments.read(saved / "segments.parquet")["file"])
+    both = evaluate.Report.combine("both", [report, report])
+    assert both.tables["segments"]["position"].tolist() == [0, 2, 3, 5]
     assert report.table["hypothesis"].tolist() == ["word"] * 3
     assert report.table["error"].str.contains("cannot be right").fillna(False).tolist() == [
         False,

@@ -217,6 +217,7 @@ def test_a_report_is_followed_back_to_the_replies_in_the_store(spoken):
     proof = evaluate.verify(folder / "report", store=folder / "store")
     assert proof, proof
     assert "6 replies of 2 batches were compared with the store." in proof.notes
+    assert not [file for file in (folder / "report").rglob("*.*") if KEY.encode() in file.read_bytes()]
     other = evaluate.Report.load(folder / "report")
     other.table.loc[0, "hypothesis"] = "never said"
     other.save(folder / "other")

@@ -219,20 +219,6 @@ def test_series_are_told_apart_without_color(of):
     assert len(set(found)) == len({marker for marker, _ in found}) == 12
 
 
-def test_many_rates_have_room_and_a_legend_that_fits():
-    names = [f"_率 $_{number}$ of many rates" for number in range(8)]
-    table = pd.DataFrame({"voice": ["声", "b"], "unit": "word", "utterances_scored": 3})
-    figure = plots.error_rates(table.assign(**dict.fromkeys(names, 0.1)), rates=names)
-    figure.draw_without_rendering()
-    box = figure.legends[0].get_window_extent()
-    assert figure.bbox.containsx(box.x0)
-    assert figure.bbox.containsx(box.x1)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == names
-    assert not any(text.get_parse_math() for text in figure.legends[0].get_texts())  # a name is no formula
-    places = sorted(float(line.get_ydata()[0] + row) for line in figure.axes[0].lines[:8] for row in (0, 1))
-    assert min(np.diff(places)) > 0.05  # no row lies on the next
-
-
 def test_scales_make_nothing_large_that_is_not(drawn):
     pair = judge([{**RATE, "a": "one", "b": "two", "difference": -0.0001, "p": 1.0}])
     for difference, note in ((-0.0001, "0.0 points, p = 1.000"), (np.nan, "–, p = 1.000")):
