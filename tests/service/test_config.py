@@ -8,14 +8,13 @@ import struct
 
 import pytest
 
-from speechlab.errors import ConfigurationError, ServiceStartError
+from speechlab.errors import ConfigurationError
 from speechlab.service import (
     ServiceConfig,
     create_app,
     load_config,
     make_key,
     parse_settings,
-    run_until_stopped,
 )
 
 
@@ -163,19 +162,6 @@ def test_which_engines_are_on(tmp_path):
     for wrong in ({"engines": {"no-such": {}}}, {"recognizer": "no-such"}):
         with pytest.raises(ConfigurationError, match="no-such"):
             served("any", **wrong)
-
-
-@pytest.mark.usefixtures("own_log")
-def test_what_cannot_be_ends_the_start(tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    for settings, error, reason in (
-        ({"data_dir": tmp_path / "file"}, ServiceStartError, r"data folder .* cannot be used"),
-        ({"host": "192.0.2.1", "api_keys": (make_key(),)}, ServiceStartError, r"192\.0\.2\.1"),
-        ({"users_dir": tmp_path / "absent"}, ConfigurationError, "users folder"),
-        ({"engines": {"openjtalk": {"speeed": 3}}}, ConfigurationError, r"'openjtalk'.*'speeed'"),
-    ):
-        with pytest.raises(error, match=reason):
-            run_until_stopped(ServiceConfig(**{"port": 0, **settings}))
 
 
 def keyring(*keys):

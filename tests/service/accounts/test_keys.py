@@ -24,7 +24,6 @@ from support.clock import ends_within, eventually
 from support.sockets import read_all
 from support.staged import used
 
-DAY_S = 86_400
 
 
 @pytest.fixture
@@ -107,38 +106,6 @@ def test_damaged_folders_are_said_plainly(tmp_path):
         (database.folder / "secret").write_bytes(b"short")
         with pytest.raises(StoreError, match="damaged"):
             KeyStore(database)
-
-
-@pytest.mark.slow
-def test_s3_s8_stored_keys_change_at_once(stage, error_body, wav, tmp_path):
-    with stage(data_dir=tmp_path) as service, contextlib.closing(Database(tmp_path)) as database:
-        access = KeyStore(database)
-        stored, key = access.create_key("limited", providers=["q"], recognition=False)
-        _, expired = KeyStore(database, clock=lambda: 0.0).create_key("old", expires_in_s=DAY_S)
-        limited = Http(service.http.base_url, key)
-
-        def speak(provider):
-            return limited.speak(**service.fields(voice_id=service.voice("plain", provider)))
-
-        assert service.speak().status == speak("q").status == 200
-        refused = error_body(speak("staged"), 403, "ErrPermissionDenied")
-        assert refused["context"] == ["tts", "voice_id"]
-        # The right to recognize comes before anything about the body (statement 7).
-        assert error_body(limited.recognize(b"not audio"), 403, "ErrPermissionDenied")["context"] == ["asr"]
-        assert service.http.recognize(wav).status == 200
-        wrong, other = (
-            service.http.request("GET", "/tts/voices", key=key) for key in (expired, "sl:unknown-key-1")
-        )
-        assert wrong.body == other.body
-        error_body(wrong, 401, "ErrAuthenticationFailed")
-
-        access.set_rights(stored.key_id, providers=None, recognition=True)
-        assert speak("staged").status == limited.recognize(wav).status == 200
-        access.set_rights(stored.key_id, providers=[], recognition=True)
-        assert speak("q").status == 403
-        assert eventually(lambda: access.resolve_key("limited").last_used is not None)
-        access.revoke_key("limited")
-        error_body(speak("q"), 401, "ErrAuthenticationFailed")
 
 
 def test_keys_that_cannot_be_read_let_nobody_in(stage, error_body, tmp_path):

@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from speechlab.contract import ERRORS
 from speechlab.service import voice_uuid
@@ -29,7 +30,7 @@ def refused_503(reply):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_a_real_process_finishes_what_runs_and_refuses_the_rest(start):
+def test_s123_a_real_process_finishes_what_runs_and_refuses_the_rest(start):
     names = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_OPERATOR_KEY")
     process = start(**dict.fromkeys(names, KEY), SPEECHLAB_SERVICE_DRAIN_S="60")
     http, child = process.http, process.child
@@ -57,6 +58,11 @@ def test_a_real_process_finishes_what_runs_and_refuses_the_rest(start):
         ):
             refused_503(reply)
             assert reply.headers["connection"] == "close"
+        with pytest.raises(InvalidStatus) as caught, talking(http):
+            pass
+        response = caught.value.response
+        assert (response.status_code, json.loads(response.body)["name"]) == (503, "websocket_draining")
+        assert response.headers["Retry-After"]
         # Strangers are not told, and machines still look after it.
         assert http.request("GET", "/tts/voices", key="sl:key-of-nobody").status == 401
         assert http.request("GET", "/healthz").status == 200

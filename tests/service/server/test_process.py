@@ -61,6 +61,7 @@ def test_a_given_key_shows_nowhere_and_typos_are_warned_of(start):
 
 
 def test_what_cannot_start_says_why_and_ends_with_2(capsys, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         for arguments, words in (
@@ -72,6 +73,9 @@ def test_what_cannot_start_says_why_and_ends_with_2(capsys, tmp_path):
             (["--api-key", "hunter22-hunter22"], ("sl",)),
             (["--config", "/no/such/file.toml"], ("/no/such/file.toml",)),
             (["--engine", "nonsense"], ("--engine",)),
+            (["--engine", "openjtalk.speeed=3"], ("'openjtalk'", "'speeed'")),
+            (["--data-dir", str(tmp_path / "file")], ("data folder", "cannot be used")),
+            (["--users-dir", str(tmp_path / "absent")], ("users folder",)),
             (["--tts-text-limit", "0"], ("tts_text_limit",)),
         ):
             assert main(["--port", "0", *arguments]) == 2, arguments
