@@ -17,7 +17,7 @@ from speechlab.audio import encode
 DOCUMENT = json.loads((Path(__file__).parents[2] / "docs" / "openapi.json").read_text("utf-8"))
 LABELS = [f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods]
 FEW = settings(
-    max_examples=20,
+    max_examples=12,
     deadline=None,
     database=None,
     phases=[Phase.generate],
@@ -127,7 +127,7 @@ def test_each_edge_of_the_description(service, fuzz, label):
 
 
 MANY = settings(
-    max_examples=60,
+    max_examples=40,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -218,7 +218,6 @@ def staged_service(*, with_engines: bool = True, **settings: Any):
         ServedEngine("staged", "synthesizer", lambda: speaker, Provider("staged", heavy=False)),
         ServedEngine("q", "synthesizer", lambda: q, heavy=False),
         ServedEngine("mono-rate", "synthesizer", lambda: q, Provider("mono-rate", sample_rates=(24_000,))),
-        ServedEngine("silent", "synthesizer", StagedVoice, Provider("silent", streamable=frozenset())),
         ServedEngine("ears", "recognizer", lambda: ears, heavy=False),
         ServedEngine("echo", "translator", lambda: translator, heavy=False),
     )

@@ -25,7 +25,6 @@ from support.sockets import read_all
 from support.staged import used
 
 
-
 @pytest.fixture
 def database(tmp_path):
     with contextlib.closing(Database(tmp_path / "data")) as database:

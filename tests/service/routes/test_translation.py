@@ -45,21 +45,17 @@ def part(name: str, value: bytes, more: str = "", header: str = "Content-Disposi
 
 GOOD = (part("source_lang", b"en"), part("target_lang", b"ja"))
 DAMAGED = {
-    "cut before the closing boundary": multipart(*GOOD, part("text", b"x"), end=b""),
     "cut closing mark": multipart(*GOOD, part("text", b"x"), end=b"--b-"),
     "file part 5987": multipart(*GOOD, part("text", b"x", "; filename*=UTF-8''x.txt")),
     "no name": multipart(*GOOD, b"Content-Disposition: form-data\r\n\r\nx"),
-    "no blank line": multipart(*GOOD, b'Content-Disposition: form-data; name="text"\r\nx'),
     "base64 part": multipart(
         *GOOD, b'Content-Transfer-Encoding: base64\r\nContent-Disposition: form-data; name="text"\r\n\r\neA=='
     ),
     "junk after a boundary": multipart(*GOOD, part("text", b"x")).replace(b"--b\r\n", b"--bjunk\r\n", 1),
-    "only the end": b"--b--\r\n",
     "65 parts": multipart(*GOOD, *[part("keywords", b"k")] * 65, part("text", b"x")),
     "two dispositions": multipart(
         *GOOD, b'Content-Disposition: form-data; name="a"\r\n' + part("text", b"x")
     ),
-    "long disposition": multipart(*GOOD, part("text", b"x", '; a="' + ";" * 300)),
     "huge headers": multipart(*GOOD, part("text", b"x", "; x=" + "y" * 5_000)),
 }
 
