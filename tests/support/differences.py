@@ -31,6 +31,7 @@ def pairs(name):
         return list(csv.DictReader(file, delimiter="\t"))
 
 
+@cache
 def spoken(language):
     """The differences of sentences that were spoken and recognized, as dicts; ``found``: the class that they get."""
     with (SPOKEN / f"{language}.tsv").open(encoding="utf-8", newline="") as file:
