@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import speechlab as sl
-from speechlab.cli import app
-from speechlab.cli._commands import lab as lab_command
 from speechlab.errors import InvalidRequestError
-from support.notebooks import NOTEBOOKS
 
 FRAME = pd.DataFrame(
     {
@@ -51,23 +47,3 @@ def test_speech_without_a_voice_says_to_choose_one():
         InvalidRequestError, match=r"choose a voice: .* lab\.voices\(\)\.find\(language='en'\)\[0\]"
     ):
         lab.synthesize("Hi")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "folder", "passed_on"),
-    [(["--", "--port", "8899"], "speechlab-notebooks", ["--port", "8899"]), (["here"], "here", [])],
-)
-def test_what_stands_behind_the_dashes_is_passed_to_jupyterlab(
-    words, folder, passed_on, tmp_path, monkeypatch
-):
-    started = []
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lab_command, "_run_jupyterlab", lambda command: started.append(command) or 0)
-    assert CliRunner().invoke(app, ["lab", *words]).exit_code == 0
-    (command,) = started
-    brought = sorted(path.name for path in (tmp_path / folder).glob("*.ipynb"))
-    assert brought == [path.name for path in NOTEBOOKS]
-    if passed_on:
-        at = command.index(passed_on[0])
-        assert command[at : at + len(passed_on)] == passed_on

@@ -26,18 +26,6 @@ def test_words_of_fourteen_letters_are_not_broken(capsys, monkeypatch):
     assert {"fourteenletter", "internationali", "sation"} <= words
 
 
-def test_words_in_place_of_all_figures_are_said_once(monkeypatch):
-    names = ["hibari: heart", "kokoro: jf_tebukuro"]
-    cells = {"voice": names, "95% interval": ["needs 17 more clips"] * 2, "error rate": ["3.7%", "0.0%"]}
-    head = pd.DataFrame(cells)
-    head.attrs["figures"] = ["95% interval", "error rate"]
-    monkeypatch.setattr(console, "width", 80)
-    with console.capture() as shown:
-        print_headline("Title", head)
-    assert "All rows: 95% interval needs 17 more clips\n" in shown.get()
-    assert shown.get().count("needs") == 1
-
-
 def test_characters_that_steer_a_terminal_are_not_printed(capsys):
     print_plain("red \x1b[31m [bold] :smile: \x9b2J\u202e end")
     assert capsys.readouterr().out == "red \ufffd[31m [bold] :smile: \ufffd2J\ufffd end\n"

@@ -144,9 +144,9 @@ def down(begin, end, status=0):
     return lambda service, now: failure(status) if begin <= now < end else None
 
 
-def at_random(share, status, retry_after_s=None):
+def at_random(share, status):
     """Fail a share of the attempts."""
-    return lambda service, now: failure(status, retry_after_s) if service.rng.random() < share else None
+    return lambda service, now: failure(status) if service.rng.random() < share else None
 
 
 @dataclass
@@ -163,18 +163,7 @@ class Simulation:
         return dict(Counter(self.outcomes.values()))
 
 
-def simulate(
-    service,
-    calls,
-    *,
-    patience=None,
-    single=False,
-    ceiling=16,
-    rate=None,
-    begun=4,
-    seed=1,
-    within_s=100_000.0,
-):
+def simulate(service, calls, *, patience=None, single=False, ceiling=16, rate=None, seed=1):
     """Make calls as a batch does (or each for itself, ``single``) until all have ended or the service is lost."""
     loop = SimulatedLoop()
     scheduler = Scheduler(SimulatedClock(loop), random.Random(seed))
@@ -206,8 +195,8 @@ def simulate(
                 if outcomes[number] == "lost" and group is not None:
                     return
 
-        workers = calls if single else begun * ceiling
-        async with asyncio.timeout(within_s):
+        workers = calls if single else 4 * ceiling
+        async with asyncio.timeout(100_000.0):
             await asyncio.gather(*(work() for _ in range(workers)))
         return loop.time()
 

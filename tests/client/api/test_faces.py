@@ -66,16 +66,6 @@ def test_closing_ends_calls_that_wait(server, http):
         assert "closed" in str(error)
 
 
-@pytest.mark.parametrize("end", [SystemExit, asyncio.CancelledError])
-def test_a_hook_that_ends_the_program_fails_no_call(answering, caplog, end):
-    def leave(_):
-        raise end("a step of a call")
-
-    with Client(answering.base_url, on_event=leave) as lab, Client(answering.base_url) as other:
-        assert lab.translate("a", **MEANT).text == other.translate("a", **MEANT).text == "Hello"
-    assert caplog.text.count("the on_event hook failed; the call continues") == 3
-
-
 def test_a_hook_that_calls_its_own_client_does_not_hang(server, http, caplog):
     server.script(http.reply(body=TRANSLATED))
     with Client(server.base_url, on_event=lambda event: lab.voices()) as lab:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import ssl
 import subprocess
-import threading
-from contextlib import suppress
+from contextlib import closing
 
 import pytest
 
 from speechlab.client import Client
+from support.sockets import Listener
 
 
 @pytest.fixture(params=["httpx2", "aiohttp"])
@@ -46,28 +45,23 @@ def certificate(tmp_path_factory):
     return folder
 
 
+class Secure(Listener):
+    """A server with that certificate, which knows how often somebody came, and what was asked."""
+
+    def __init__(self, folder):
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+        self.came, self.asked = [], []
+        self.listen()
+
+    def serve(self, plain):
+        self.came.append(1)
+        with self.context.wrap_socket(plain, server_side=True) as connection:
+            self.asked.append(connection.recv(65_536))
+            connection.sendall(REPLY)
+
+
 @pytest.fixture
 def secure(certificate):
-    """A server with that certificate: its address, and how often somebody came."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
-    listener = socket.create_server(("127.0.0.1", 0))
-    came, asked = [], []
-
-    def serve():
-        while True:
-            try:
-                plain, _ = listener.accept()
-            except OSError:
-                return
-            came.append(1)
-            with plain, suppress(OSError), context.wrap_socket(plain, server_side=True) as connection:
-                asked.append(connection.recv(65_536))
-                connection.sendall(REPLY)
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    yield f"127.0.0.1:{listener.getsockname()[1]}", came, asked
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
-    thread.join(10)
+    with closing(Secure(certificate)) as server:
+        yield server.place, server.came, server.asked

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socketserver
-import threading
+from contextlib import closing
 
 import pytest
 
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError, ConfigurationError, SpeechLabError
+from support.sockets import Listener
 
 
 def test_it_is_refused_at_once_and_the_text_says_what_to_do(secure, certificate, clock, wire, monkeypatch):
@@ -28,21 +28,18 @@ def test_it_is_refused_at_once_and_the_text_says_what_to_do(secure, certificate,
     assert len(asked) == 1
 
 
-def test_a_service_without_tls_is_told_at_once(clock, wire):
-    class Plain(socketserver.BaseRequestHandler):
-        def handle(self):
-            self.request.recv(65_536)
-            self.request.sendall(b"HTTP/1.1 400 X\r\nContent-Length: 0\r\n\r\n")
+class Plain(Listener):
+    def serve(self, connection):
+        connection.recv(65_536)
+        connection.sendall(b"HTTP/1.1 400 X\r\nContent-Length: 0\r\n\r\n")
 
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Plain) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        address = f"https://127.0.0.1:{server.server_address[1]}"
-        for error in ask_both_ways(address, clock=clock, transport=wire):
+
+def test_a_service_without_tls_is_told_at_once(clock, wire):
+    with closing(Plain()) as server:
+        server.listen()
+        for error in ask_both_ways(f"https://{server.place}", clock=clock, transport=wire):
             assert isinstance(error, APIConnectionError)
             assert "does not use TLS; the service may be there as http://" in str(error)
-        server.shutdown()
-        thread.join()
     assert not clock.slept
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError, APIError, ConfigurationError
-from support.forked import script
 from support.forward_proxies import ForwardProxy, SocksProxy
 from support.samples import TRANSLATED
 from support.sockets import nobody
@@ -110,26 +109,16 @@ def test_a_proxy_that_opens_no_tunnel(server, http, wire, proxy, monkeypatch, wa
         assert "authorization" not in headers
 
 
-@pytest.mark.slow
-def test_tunnels_to_a_service_with_a_certificate(secure, certificate, wire):
+def test_tunnels_to_a_service_with_a_certificate(http, secure, certificate, wire, monkeypatch):
     place, _, asked = secure
     host, _, port = place.partition(":")
-    proxy = ForwardProxy((host, int(port)))
-    code = f"""
-from speechlab.client import Client
-with Client("https://speech.invalid", api_key="key-of-the-service", transport={wire!r}) as lab:
-    print(len(lab.voices()))
-"""
-    environment = {
-        "SSL_CERT_FILE": str(certificate / "cert.pem"),
-        "PATH": "/usr/bin:/bin",
-        "HTTPS_PROXY": f"http://{proxy.place}",
-    }
-    done = script(code, env=environment)
-    proxy.close()
-    assert (done.stdout, done.stderr) == ("0\n", "")
-    assert b"key-of-the-service" in asked[0]
-    assert "key-of-the-service" not in str(proxy.asked)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
+    with closing(ForwardProxy((host, int(port)))) as proxy:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://{proxy.place}")
+        with client(http, wire, "https://speech.invalid") as lab:
+            assert len(lab.voices()) == 0
+    assert http.KEY.encode() in asked[0]
+    assert http.KEY not in str(proxy.asked)
 
 
 def test_what_is_reached_without_it(server, http, wire, proxy, monkeypatch):

@@ -6,8 +6,8 @@ import asyncio
 import os
 import socket
 import sys
-import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -21,6 +21,7 @@ from speechlab.errors import (
     StreamTruncatedError,
 )
 from support.samples import TRANSLATED
+from support.sockets import Listener
 
 
 def translate(lab):
@@ -112,49 +113,46 @@ def test_a_connection_closed_behind_a_blocked_loop(server, http, wire):
     assert asyncio.run(main()) == ["Hello"] * 3
 
 
+class Refusing(Listener):
+    """Answers and closes with the body unread, which resets the connection."""
+
+    def __init__(self):
+        self.answer, self.came = b"", []
+        self.listen()
+
+    def serve(self, connection):
+        self.came.append(connection.recv(1_000, socket.MSG_WAITALL))  # more than the head
+        time.sleep(0.02)
+        connection.sendall(self.answer)
+
+
 @pytest.fixture
 def refusing():
-    """A server that answers and closes with the body unread, which resets the connection; its answer, who came."""
-    listener, came, answers = socket.create_server(("127.0.0.1", 0)), [], []
-
-    def serve():
-        while True:
-            try:
-                connection = listener.accept()[0]
-            except OSError:
-                return
-            with connection:
-                came.append(connection.recv(1_000, socket.MSG_WAITALL))  # more than the head
-                time.sleep(0.02)
-                if answers[0]:
-                    connection.sendall(answers[0])
-
-    thread = threading.Thread(target=serve)
-    thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}", answers, came
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
-    thread.join(10)
+    with closing(Refusing()) as server:
+        yield server
 
 
 @pytest.mark.parametrize("interim", [b"", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 X\r\nLink: a\r\n\r\n"])
 def test_a_refusal_that_resets_the_connection_keeps_its_status(refusing, http, wire, wav, interim):
-    address, answers, came = refusing
-    answers.append(interim + http.reply(413, {"error": "too large"}))
-    with Client(address, transport=wire) as lab, pytest.raises(APIError, match="HTTP 413: too large"):
+    refusing.answer = interim + http.reply(413, {"error": "too large"})
+    with (
+        Client(f"http://{refusing.place}", transport=wire) as lab,
+        pytest.raises(APIError, match="HTTP 413: too large"),
+    ):
         lab.transcribe(wav[:44] + bytes(32_000_000))
-    assert len(came) == 1
+    assert len(refusing.came) == 1
 
 
 @pytest.mark.slow
 def test_an_upload_that_breaks_is_repeated_once(refusing, wire, wav):
-    address, answers, came = refusing
-    answers.append(b"")
-    with Client(address, transport=wire) as lab, pytest.raises(APIConnectionError) as caught:
+    with (
+        Client(f"http://{refusing.place}", transport=wire) as lab,
+        pytest.raises(APIConnectionError) as caught,
+    ):
         lab.transcribe(wav[:44] + bytes(9_000_000))
     assert "while the request of 12.0 MB was sent; the service may refuse that size" in str(caught.value)
     assert "check base_url" not in str(caught.value)
-    assert len(came) == 2
+    assert len(refusing.came) == 2
 
 
 def test_a_packing_that_was_not_asked_for_is_named(server, lab, http):
