@@ -61,17 +61,6 @@ def test_088_the_form_of_a_transcript_is_told_by_its_fields():
         RecognitionReply.parse({"language": "en"})
 
 
-def test_102_106_108_translation_replies():
-    reply = TranslationReply.parse({"choices": [{"message": {"content": "Hello"}}], "balance": {"free": 3}})
-    assert reply.choices[0].message.content == "Hello"
-    assert (reply.balance.free, reply.balance.premium, reply.usage) == (3, None, None)
-    last = TranslationChunkReply.parse(
-        {"choices": [{"delta": {}, "finish_reason": "stop"}], "usage": {"total_tokens": 5}}
-    )
-    assert (last.content, last.choices[0].finish_reason, last.usage.total_tokens) == ("", "stop", 5)
-    assert TranslationChunkReply.parse({"choices": [{"delta": {"content": "a"}}]}).content == "a"
-
-
 def test_null_counts_as_absent():
     voice = Voice.parse(dict.fromkeys(Voice.model_fields, None) | {"id": "v", "new": None})
     assert voice == Voice(id="v", new=None)

@@ -274,7 +274,6 @@ def test_the_command_makes_lists_limits_and_revokes(command, tmp_path):
                 ("limit", key[:9], "requests_per_minute=1000", "concurrent=0"),
                 "1,000 requests per minute, concurrent: no limit",
             ),
-            (("list",), "1,000 requests per minute"),
             (("limit", key[:9], "requests_per_minute=", "concurrent="), "no limits of its own"),
             (("limit", "service:tts", "concurrent=5"), "service:tts: 5 at the same moment"),
             (("list",), "service:tts: 5 at the same moment"),
