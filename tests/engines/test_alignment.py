@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab.errors import EngineError, InvalidRequestError
+from speechlab.errors import EngineError
+from support.texts import check_refusals
 
 WORDS = ["many", "students", "walk", "to", "school", "along", "the", "river"]
 RATE = 16_000
@@ -126,18 +128,12 @@ def test_what_whisper_cannot_align_is_an_error_in_words(joined, whisper):
     assert table["end"].iloc[-1] > 0.9 * clip.duration_s - 0.5
 
 
-def test_what_cannot_be_aligned_is_refused_before_the_model_is_loaded(monkeypatch):
+def test_refusals_of_alignments(monkeypatch):
+    """Before the model is loaded."""
     monkeypatch.setattr(Staged, "load", lambda _: pytest.fail("loaded"))
     monkeypatch.setattr(Staged, "align", Staged.load)
-    for audio, text, how, problem in [
-        (SILENT, "…", {}, "no words to align"),
-        (SILENT, "Leeds station", {}, "give language="),
-        (SILENT, "今天", {"language": "zh", "unit": "word"}, "unit='char'"),
-        ([SILENT], ["one", "two"], {}, "1 recordings and 2 texts"),
-        (SILENT, "word", {"recognizer": sl.engines.ReadHere()}, "a Whisper"),
-    ]:
-        with pytest.raises(InvalidRequestError, match=problem):
-            sl.align(audio, text, **{"recognizer": Staged(), **how})
+    names = {"sl": sl, "silent": SILENT, "model": Staged()}
+    check_refusals(Path(__file__).with_name("refusals.md"), "alignments", **names)
 
 
 @pytest.mark.parametrize(
