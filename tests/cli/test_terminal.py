@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,7 +17,6 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from speechlab import batch
-from support import forked
 from support.clock import eventually
 from support.sockets import free_port
 from support.studies import serving
@@ -158,24 +155,6 @@ def test_interrupting_the_quickstart(tmp_path, monkeypatch):
     monkeypatch.setenv("SPEECHLAB_STORE", store["SPEECHLAB_STORE"])
     kept = batch.runs()[["status", "ok"]].to_csv()
     assert re.search(r",interrupted,[1-9]", kept), kept
-
-
-@pytest.mark.slow
-def test_interrupting_any_command_says_so(tmp_path):
-    (tmp_path / "texts.csv").write_text("text,language\nGood morning.,en\n")
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        place = {"SPEECHLAB_BASE_URL": f"http://127.0.0.1:{silent.getsockname()[1]}"}
-        place |= {"SPEECHLAB_API_KEY": "sl:any", "SPEECHLAB_STORE": str(tmp_path / "store")}
-        command = ("study", "round-trip", "texts.csv", "--out", "out")
-        process = forked.Speechlab(*command, env={**os.environ, **place}, cwd=tmp_path)
-        silent.settimeout(60)
-        asked, _ = silent.accept()
-        with asked:  # and nobody answers
-            process.send_signal(signal.SIGINT)
-            _, told = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert told.endswith("stopped; what was finished is kept, and the same command resumes from there\n")
-    assert "Traceback" not in told
 
 
 @pytest.mark.slow

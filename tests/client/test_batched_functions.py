@@ -14,11 +14,7 @@ import pytest
 
 import speechlab as sl
 from speechlab import batch
-from speechlab.errors import (
-    ConfigurationError,
-    InvalidRequestError,
-    RateLimitError,
-)
+from speechlab.errors import ConfigurationError, InvalidRequestError, RateLimitError
 from speechlab.store import Store
 from support.clock import ends_within
 from support.functions import spoken

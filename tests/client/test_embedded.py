@@ -159,7 +159,7 @@ def test_other_settings_are_another_service(fake, state, monkeypatch, tmp_path, 
             assert lab.base_url == usual.base_url
 
 
-STALE = [{"pid": 2**22 + 1}, {"version": "0.0.1"}, {"api_key": "sl:other"}, None]
+STALE = [{"pid": 2**22 + 1}, {"version": "0.0.1"}, {"environment": "/other"}, {"api_key": "sl:other"}, None]
 
 
 @pytest.mark.parametrize("change", STALE, ids=str)
@@ -343,20 +343,6 @@ def test_two_notebooks_share_a_service_until_the_last_ends(state):
         users[1].kill()  # without a chance to clean up
         users[1].communicate(timeout=30)
     assert eventually(gone(pid), 30)
-
-
-@pytest.mark.engines
-def test_each_environment_has_a_service_of_its_own(state, monkeypatch):
-    program = "import speechlab\nwith speechlab.connect() as lab: print(lab.base_url)"
-    with connect() as lab:
-        # scripts are installed with one name, and people type another
-        command = [Path(sys.prefix) / "bin" / "python3", "-c", program]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        assert (done.stdout.strip(), done.stderr) == (lab.base_url, "")
-        monkeypatch.setattr(sys, "prefix", "/another/environment")
-        with connect() as other:
-            assert other.base_url != lab.base_url
-            assert other.voices()
 
 
 @pytest.mark.engines

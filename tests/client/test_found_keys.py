@@ -13,12 +13,7 @@ from typer.testing import CliRunner
 
 from speechlab.cli import app
 from speechlab.client import Client, connect, normalize_url
-from speechlab.errors import (
-    BadRequestError,
-    ConfigurationError,
-    ServiceStartError,
-    SpeechLabError,
-)
+from speechlab.errors import BadRequestError, ConfigurationError, ServiceStartError, SpeechLabError
 from support.samples import TRANSLATED
 
 

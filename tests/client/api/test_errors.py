@@ -9,12 +9,7 @@ import pytest
 
 import speechlab as sl
 from speechlab.client import AsyncClient, Client, connect
-from speechlab.errors import (
-    APIConnectionError,
-    APIError,
-    AuthenticationError,
-    ConfigurationError,
-)
+from speechlab.errors import APIConnectionError, APIError, AuthenticationError, ConfigurationError
 from support.cells import cells
 from support.forked import script
 

@@ -7,10 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from speechlab.client import (
-    AsyncClient,
-    Client,
-)
+from speechlab.client import AsyncClient, Client
 from speechlab.errors import ConfigurationError
 from support.clock import eventually
 from support.samples import TRANSLATED

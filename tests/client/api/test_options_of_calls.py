@@ -10,13 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from speechlab.client import Client, Translate
-from speechlab.errors import (
-    APIError,
-    APITimeoutError,
-    AuthenticationError,
-    ConfigurationError,
-    ServerError,
-)
+from speechlab.errors import APIError, APITimeoutError, AuthenticationError, ConfigurationError, ServerError
 from support.samples import TRANSLATED
 
 MEANT = {"source_lang": "ja", "target_lang": "en"}

@@ -181,17 +181,6 @@ def test_whoever_waits_a_minute_waits_for_a_quota_of_a_minute(server, lab, http,
         translate(lab)
 
 
-def test_refusals_go_on_for_as_long_as_patience_lasts(server, lab, http, clock):
-    server.script(http.reply(429))
-    with pytest.raises(RateLimitError):
-        translate(lab.with_options(patience_s=30))
-    assert 20 < sum(clock.slept) <= 30
-    server.script(http.reply(429))
-    with pytest.raises(RateLimitError):
-        translate(lab.with_options(max_retries=0))
-    assert len(server.requests) == 1
-
-
 def test_streams_are_opened_again_until_their_first_byte(server, http, wav, wire, clock):
     server.script(http.reply(503), http.RESET, http.chunked(wav))
     options = {"api_key": http.KEY, "clock": clock, "rng": http.Half(), "transport": wire}
