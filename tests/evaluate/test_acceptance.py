@@ -93,17 +93,6 @@ def test_the_bound_is_exact():
         assert chance(bound) > 0.05 >= (chance(bound + 1) if bound < cases else 0)
 
 
-def test_a_saved_report_is_verified_and_sampled_again(tmp_path):
-    made = lines(20, "faulty")
-    heard = evaluate.acceptance(made).sample(20).frame.assign(note="right")
-    report = evaluate.acceptance(made, heard)
-    report.save(tmp_path / "ready")
-    assert evaluate.verify(tmp_path / "ready")
-    again = evaluate.open_report(tmp_path / "ready")
-    assert again.answer == report.answer == "All 21 lines are ready. All were heard."
-    assert again.sample(5).frame["note"].eq("right").all()
-
-
 def test_a_line_whose_sound_cannot_be_read_is_not_ready_in_the_table_or_in_the_folder(tmp_path):
     made = lines(12)
     (tmp_path / "text.wav").write_text("no sound at all")

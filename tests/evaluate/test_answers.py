@@ -199,6 +199,7 @@ PLANTS = {
     "voices, few sentences and failures": lambda: scored(
         {"one": [0, 1, 1], "other": [0, 0, None], "none": [None] * 3}
     ),
+    "voices, a worst sentence": lambda: scored({"one": [0, 3, 0], "other": [1, 0, 0]}),
     "voices, one failed often": lambda: scored(
         {"one": [0] * 16 + [4] * 8, "other": [1] * 16 + [4] * 8, "easy": [0] * 16 + [None] * 8}
     ),

@@ -1,7 +1,6 @@
 """Figures of scores and measures: what is drawn where, in any script and in gray, and what is refused."""
 
 import doctest
-import itertools
 import re
 from io import BytesIO
 from pathlib import Path
@@ -233,20 +232,6 @@ def test_scales_make_nothing_large_that_is_not(drawn):
 
 
 LONG = "とても長い名前の声その一・東京のスタジオで録音された落ち着いた声", "one  two\nthree " * 6, "x" * 200
-
-
-def test_long_names_leave_room_for_what_is_drawn(summary, recwarn):
-    ends = {"difference": 0.1, "low": 0.05, "high": 0.2, "p": 0.01}
-    pairs = judge([{**RATE, "a": LONG[0], "b": name, **ends} for name in LONG])
-    rates = summary[summary["unit"] == "word"].head(3).assign(voice=list(LONG))
-    for figure in (plots.differences(pairs), plots.error_rates(rates)):
-        figure.draw_without_rendering()
-        (axes,) = figure.axes
-        assert axes.get_position().width > 0.3
-        boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
-        assert all(figure.bbox.containsx(box.x0) and figure.bbox.containsx(box.x1) for box in boxes)
-        assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
-    assert not [str(warning.message) for warning in recwarn if "constrained_layout" in str(warning.message)]
 
 
 @pytest.mark.slow

@@ -81,12 +81,6 @@ def test_the_figure_reads_in_gray_with_every_letter_and_shows_itself(recwarn):
     assert [str(one.message) for one in recwarn] == []  # matplotlib warns of a glyph that is missing
 
 
-def test_silence_is_white():
-    silence = AudioClip(np.zeros(16_000, np.float32), 16_000)
-    (shown,) = [image for axes in plots.timeline(SAID, silence).axes for image in axes.images]
-    assert (shown.to_rgba(shown.get_array())[..., :3] == 1).all()
-
-
 @pytest.mark.parametrize(
     ("error", "tiers", "given"),
     [

@@ -1,15 +1,13 @@
 """Bytes as no library sends them, on one service: each ends in a reply of the contract, and harms nobody else.
 
-Slow heads and bodies, floods, handshakes and unread replies are in ``tests/service``.
+Slow heads and bodies, floods, handshakes, frames and unread replies are in ``tests/service``.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import socket
-import struct
 
 import pytest
 
@@ -21,7 +19,6 @@ AUTH = f"Authorization: Bearer {KEY}"
 SMUGGLED = f"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n{AUTH}\r\n\r\n"
 FORM = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
 FIELDS = {b"source_lang": b"en", b"target_lang": b"ja"}
-CLOSE = 8
 VOICES, ASR = "/tts/voices", "/asr/srt/audio_llm"
 CHUNKED, END, MULTIPART = "Transfer-Encoding: chunked", "0\r\n\r\n", "multipart/form-data"
 STATUS = re.compile(rb"HTTP/1\.1 ([2-5]\d\d) ")  # 100 asks whether a client is still there
@@ -222,61 +219,4 @@ def test_an_attack_by_http_is_held(service):
         assert len(statuses) <= 1, f"{name}: a request that nobody sent was answered"
         assert KEY.encode() not in reply, name
         assert b"Traceback" not in reply, name
-        assert service.http.request("GET", "/healthz").status == 200, name
-
-
-def frame(opcode, payload=b"", *, fin=True, wide=False):
-    size = len(payload)
-    short = 127 if size > 65_535 or wide else 126 if size > 125 else size
-    head = bytes([(0x80 if fin else 0) | opcode, 0x80 | short])
-    head += {126: struct.pack("!H", size & 0xFFFF), 127: struct.pack("!Q", size)}.get(short, b"")
-    return head + bytes(4) + payload  # a mask of zeros
-
-
-# What else is wrong with a frame closes the connection in service/routes/test_realtime_frames.
-MESSAGES = {
-    "a beginning in the middle": (frame(1, b"a", fin=False) + frame(1, b"b"), {1002}),
-    "a length that is longer than needed": (frame(1, b"{}", wide=True), {1002, 1000}),
-    "a close of one byte": (frame(8, b"a"), {1002}),
-    "a close of 1005": (frame(8, struct.pack("!H", 1005)), {1002}),
-    "a close that is not UTF-8": (frame(8, struct.pack("!H", 1000) + b"\xff"), {1002, 1007}),
-    "words behind a close": (frame(8, struct.pack("!H", 1000)) + frame(1, b"{}"), {1000}),
-    "a request of HTTP": (SMUGGLED.encode(), {1002, 1009, 1003, 1000}),
-    "100,000 brackets": (frame(1, b"[" * 100_000), {1000}),
-    "a number of 100,000 digits": (frame(1, b'{"type":' + b"9" * 100_000 + b"}"), {1000}),
-    "a type that is none": (frame(1, b'{"type": {"a": 1}}'), {1000}),
-    "an id of 100,000 letters": (frame(1, b'{"type": "tts.speak", "id": "' + b"a" * 100_000 + b'"}'), {1000}),
-}  # fmt: skip
-HANDSHAKE = (
-    f"GET /ws/tts/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n{AUTH}\r\n"
-    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-).encode()
-
-
-def converse(service, data):
-    """Send bytes behind a handshake; return the reply's head, and the kinds and bodies of frames up to a close."""
-    frames, kind = [], None
-    with socket.create_connection(service.http.address, timeout=10) as connection:
-        connection.sendall(HANDSHAKE)
-        stream = connection.makefile("rb")
-        head = b"".join(iter(stream.readline, b"\r\n"))
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            connection.sendall(data)
-        with contextlib.suppress(ConnectionResetError):
-            while kind != CLOSE and len(start := stream.read(2)) == 2:
-                kind, size = start[0] & 15, start[1]
-                size = int.from_bytes(stream.read(2 if size == 126 else 8)) if size > 125 else size
-                frames.append((kind, stream.read(size)))
-    return head, frames
-
-
-def test_an_attack_by_frames_is_held(service):
-    for name, (data, codes) in MESSAGES.items():
-        end = frame(CLOSE, struct.pack("!H", 1000)) if 1000 in codes else b""
-        head, frames = converse(service, data + end)
-        assert head.startswith(b"HTTP/1.1 101 "), name
-        assert {int.from_bytes(body[:2]) for kind, body in frames if kind == CLOSE} <= codes, name
-        said = {json.loads(body)["type"] for kind, body in frames if kind == 1}
-        assert said <= {"router.error", "tts.error"}, name
-        assert KEY.encode() not in repr(frames).encode(), name
         assert service.http.request("GET", "/healthz").status == 200, name
