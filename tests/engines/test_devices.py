@@ -6,6 +6,7 @@ import sys
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from speechlab.engines import _devices, create
@@ -107,21 +108,38 @@ def test_a_translator_has_all_its_layers_on_the_gpu(monkeypatch, tmp_path):
         assert (params.n_gpu_layers, params.split_mode, params.main_gpu) == (layers, split, device.index)
 
 
-def test_kokoro_says_that_the_gpu_was_not_taken(monkeypatch, tmp_path):
+@pytest.mark.parametrize("taken", [True, False])
+def test_kokoro_is_made_for_the_gpu_and_checked_to_be_there(taken, monkeypatch, tmp_path):
     asked = []
+    kinds = {"input_ids": "tensor(int64)", "style": "tensor(float16)", "speed": "tensor(int32)"}
 
     class InferenceSession:
         def __init__(self, _path, _options, providers):
             asked.extend(providers)
 
         def get_providers(self):
-            return ["CPUExecutionProvider"]
+            return ["CUDAExecutionProvider"] if taken else ["CPUExecutionProvider"]
+
+        def get_inputs(self):
+            return [SimpleNamespace(name=name, type=kind) for name, kind in kinds.items()]
+
+        def run(self, _, inputs):
+            asked.append({name: (value.dtype.name, value.shape) for name, value in inputs.items()})
+            return [np.ones((1, 4), dtype=np.float32)]
 
     options = SimpleNamespace(add_session_config_entry=lambda *_: None)
     runtime = SimpleNamespace(SessionOptions=lambda: options, InferenceSession=InferenceSession)
     monkeypatch.setitem(sys.modules, "onnxruntime", runtime)
     (tmp_path / "tokenizer.json").write_text('{"model": {"vocab": {"a": 1}}}')
     files = (tmp_path / "model.onnx", tmp_path / "tokenizer.json")
-    with pytest.raises(ModelError, match=r"did not take the GPU for model\.onnx"):
-        load_shared_model(*files, 2, Device("cuda", 1))
-    assert asked == [("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]
+    providers = [("CUDAExecutionProvider", {"device_id": 1}), "CPUExecutionProvider"]
+    if taken:
+        model = load_shared_model(*files, 2, Device("cuda", 1))
+        assert (model.vocabulary, "input_ids" in model.inputs) == ({"a": 1}, True)
+        assert model.synthesize_tokens([1, 2], np.zeros(256, dtype=np.float32)).shape == (4,)
+        inputs = {"input_ids": ("int64", (1, 4)), "style": ("float16", (1, 256)), "speed": ("int32", (1,))}
+        assert asked == [*providers, inputs]
+    else:
+        with pytest.raises(ModelError, match=r"did not take the GPU for model\.onnx"):
+            load_shared_model(*files, 2, Device("cuda", 1))
+        assert asked == providers

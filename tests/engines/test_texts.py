@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speechlab.engines import ReadHere
+from speechlab.engines import ReadHere, TranslationJob
 from speechlab.engines._chunks import (
     Piece,
     chunk_text,
@@ -22,7 +22,7 @@ from speechlab.engines._sherpa.phonemes import read_text, select_known
 from speechlab.engines._speech.phonemes import split_scripts
 from speechlab.engines._speech.synthesis import speak_pieces, trim_silence_and_fade
 from speechlab.engines._translation.llama import cut_for_translation, strip_stream
-from speechlab.engines._translation.prompts import Terms
+from speechlab.engines._translation.prompts import Terms, build_chat_messages, build_few_shot_prompt
 from speechlab.errors import EngineError, MissingDependencyError
 from speechlab.text import reading
 
@@ -93,6 +93,16 @@ def test_hiding_and_showing_terms_loses_nothing_that_was_a_term(words, text):
     terms = Terms(words, text)
     for word in terms.list_used_terms(text):
         assert word in text
+
+
+def test_prompts_hold_the_text_the_languages_and_the_context():
+    job = TranslationJob("x", "ja", "en", (), "line one\nline two")
+    prompt = build_few_shot_prompt("これ", job, "KW1")
+    assert prompt.endswith("Context: line one line two\n\nJapanese: これ\nEnglish:")
+    assert "We save the data with KW1." in prompt
+    system, user = build_chat_messages("これ", job, ("KW1",))
+    assert user == {"role": "user", "content": "これ"}
+    assert all(part in system["content"] for part in ("Japanese", "KW1", "line one line two"))
 
 
 @given(st.text(alphabet="あ。 \n\r\tab.!、", max_size=80))
