@@ -111,15 +111,15 @@ def test_languages_are_stated_named_or_given(tmp_path):
     assert create("sherpa", model=str(folder), languages=["sw"]).languages == ("sw",)
     named = shutil.copytree(folder, tmp_path / "sherpa-onnx-nemo-parakeet-tdt-0.6b-v3-int8")
     assert "de" in create("sherpa", model=str(named)).languages
-    sense = {"model_type": "sense_voice_ctc", "lang_auto": "0", "lang_zh": "3", "lang_ko": "12"}
-    needed = (
+    needed = [
         "vocab_size",
         "lfr_window_size",
         "lfr_window_shift",
         "normalize_samples",
         "neg_mean",
         "inv_stddev",
-    )
+    ]
+    sense = {"model_type": "sense_voice_ctc", "lang_auto": "0", "lang_zh": "3", "lang_ko": "12"}
     metadata = sense | dict.fromkeys(needed, "1")
     folder = write_stub(tmp_path / "sense", "model.onnx", "tokens.txt", metadata=metadata)
     assert create("sherpa", model=str(folder)).languages == ("zh", "ko")
