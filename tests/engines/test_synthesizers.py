@@ -80,11 +80,11 @@ def test_temperature_varies_the_reading_unless_seeded(expressive, kokoro):
 
     plain = speak(kokoro, "jf_tebukuro")
     np.testing.assert_array_equal(speak(expressive, "q_tebukuro", temperature=0.0), plain)
-    one, two = (speak(expressive, "q_tebukuro", temperature=1.0) for _ in range(2))
-    assert one.shape != two.shape or not np.array_equal(one, two)
     seeded = create("q", seed=7)
     one, two = (speak(seeded, "q_tebukuro") for _ in range(2))
     np.testing.assert_array_equal(one, two)
+    other = speak(expressive, "q_tebukuro", temperature=1.0)
+    assert not any(np.array_equal(other, sound) for sound in (one, plain))
 
 
 @pytest.mark.parametrize("name", ["kokoro", "expressive", "hibari", "openjtalk"])
