@@ -67,6 +67,8 @@ def test_wrong_settings_are_named():
     for name, value in (("port", 70_000), ("idle_exit_s", 0), ("prot", 1)):
         with pytest.raises(ConfigurationError, match=name):
             ServiceConfig.of({name: value})
+    with pytest.raises(ConfigurationError, match="the service needs an API key"):
+        create_app(ServiceConfig())
 
 
 HOSTS = {

@@ -75,6 +75,8 @@ def test_what_cannot_start_says_why_and_ends_with_2(capsys, tmp_path):
             (["--engine", "nonsense"], ("--engine",)),
             (["--engine", "openjtalk.speeed=3"], ("'openjtalk'", "'speeed'")),
             (["--data-dir", str(tmp_path / "file")], ("data folder", "cannot be used")),
+            (["--host", "0.0.0.0", "--data-dir", str(tmp_path / "file")], ("data folder",)),
+            (["--host", "192.0.2.1", "--api-key", KEY], ("192.0.2.1", "--host")),
             (["--users-dir", str(tmp_path / "absent")], ("users folder",)),
             (["--tts-text-limit", "0"], ("tts_text_limit",)),
         ):
