@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from speechlab.engines import ModelStore, add_model, create, send_progress_to, status
+from speechlab.engines import WHISPER_SIZES, ModelStore, add_model, create, send_progress_to, status
 from speechlab.errors import ConfigurationError, ModelError
 from support.model_hub import COMMIT, use_model_hub
 from support.texts import check_refusals
@@ -55,6 +55,11 @@ def test_a_name_means_a_repository(hub, store):
     added = add_model("Org-1/a.b_c@v1:big/qwen-F16-00001-of-00002.gguf", engine="llama", store=store)
     assert added.license == "see Org-1/a.b_c, commit eeeeeeee"
     assert added.items == tuple(name for name in FILES if "F16-0" in name)
+
+
+def test_the_usual_sizes_are_those_of_faster_whisper():
+    theirs = pytest.importorskip("faster_whisper").utils._MODELS
+    assert theirs == WHISPER_SIZES
 
 
 def test_only_the_needed_files_are_fetched_once(hub, store):
