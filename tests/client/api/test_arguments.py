@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import speechlab as sl
-from speechlab.client import AsyncClient, Client, connect
+from speechlab.client import Client, connect
 from speechlab.contract import SEGMENT_FIELDS
 from speechlab.errors import APIError, APITimeoutError, ConfigurationError, InvalidRequestError
 from support.arguments import WRONG, list_accepted, list_client_options
@@ -128,20 +128,12 @@ def test_wrong_options_are_refused_by_name(answering, tmp_path, monkeypatch):
         with Client(**{"base_url": answering.base_url, **options}) as lab:
             lab.translate(**MEANT)
 
-    def make_async(**options):
-        async def call():
-            async with AsyncClient(**{"base_url": answering.base_url, **options}) as lab:
-                await lab.translate(**MEANT)
-
-        asyncio.run(call())
-
     def change(**options):
         with Client(answering.base_url) as lab:
             lab.with_options(**options).translate(**MEANT)
 
     for name, function, names in (
         ("Client", make, OPTIONS),
-        ("Client", make_async, OPTIONS),
         ("with_options", change, OPTIONS[3:]),
     ):
         accepted = list_accepted_unsent(answering, function, {}, names)
