@@ -23,7 +23,7 @@ from speechlab.client._api.portal import wait_for_result as wait_for_result
 from speechlab.client._api.sync_client import Client
 from speechlab.client._api.sync_streams import RealtimeSession, SpeechEvents, SpeechStream, TranslationStream
 from speechlab.client._api.system import system
-from speechlab.client._clock import Clock, SystemClock
+from speechlab.client._clock import Clock
 from speechlab.client._events import CallEvent, Timing, opentelemetry_hook
 from speechlab.client._openai import OpenAIAdapter
 from speechlab.client._operations.call import RawResponse, Reply
