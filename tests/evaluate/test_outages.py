@@ -186,18 +186,18 @@ def test_answers_of_other_days_are_counted():
     assert not describe_days(calls(0))
 
 
-def study_sounds(address, folder, **options):
+def study_sounds(address, folder):
     """Study three sounds, of which each is the word "word"."""
     clips = [AudioClip(np.full(64_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
     frame = pd.DataFrame({"audio": clips, "text": "word", "language": "en"})
-    how = {"voice": None, "store": folder / "store", "progress": False, "concurrency": 1, **options}
+    how = {"voice": None, "store": folder / "store", "progress": False, "concurrency": 1}
     with Client(base_url=address, max_retries=0) as lab:
-        return evaluate.recognition(lab, frame, **how)
+        return evaluate.recognition(lab, frame, vad="segments", **how)
 
 
 def test_a_study_keeps_the_row_whose_segments_cannot_be_right(ears, tmp_path):
     Ears.backwards = {2}
-    report = study_sounds(ears, tmp_path, vad="segments")
+    report = study_sounds(ears, tmp_path)
     found = report.tables["segments"]
     assert found["position"].tolist() == [0, 2]
     assert segments.equal(found, segments.frame(found))
@@ -217,7 +217,7 @@ def test_a_study_tells_of_failed_rows_once_and_where_they_are(ears, tmp_path):
     Ears.failing = {2}
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        report = study_sounds(ears, tmp_path, vad="segments")
+        report = study_sounds(ears, tmp_path)
     (warning,) = told
     assert str(warning.message) == "1 of 3 rows failed: 1 like 'HTTP 400: no'. report.failures() has them"
     assert warning.filename == __file__

@@ -136,7 +136,7 @@ def test_silence_is_never_audible(server):
 
 
 @pytest.mark.slow
-def test_a_refused_call_is_waited_out_and_a_failed_one_is_a_note(server, tmp_path, no_waiting):
+def test_refused_calls_are_waited_out_and_failed_ones_a_note(server, tmp_path, no_waiting):
     """Of twelve timed calls two are refused at first, which makes none slower, one is refused for long, one fails."""
     clip = sound(tone(0.5)).encode("wav")
     refused = []

@@ -28,8 +28,7 @@ def study(**outputs):
             "target_lang": "en",
         }
     )
-    kept = {name: outputs.pop(name) for name in ("text", "reference") if name in outputs}
-    frame = frame.assign(**outputs, **kept)
+    frame = frame.assign(**outputs)
     return evaluate.translation(None, frame, hypotheses=list(outputs), glossary=GLOSSARY, progress=False)
 
 
