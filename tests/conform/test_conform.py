@@ -6,9 +6,7 @@ import contextlib
 import json
 import os
 import re
-import socketserver
 import sys
-import threading
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -32,6 +30,7 @@ from speechlab.service import Database, KeyStore, ServiceConfig, run_service, vo
 from support.forked import speechlab
 from support.proxy import Fault, Proxy
 from support.quick import MUTE, QUICK_ENGINES, KeyedService
+from support.sockets import Listener
 from support.staged import staged_config, staged_service
 
 ROOT = Path(__file__).parents[2]
@@ -165,47 +164,27 @@ def test_the_command_shows_what_was_sent_and_what_came(keyed, tmp_path):
     assert key not in wrong.stdout + wrong.stderr + json.dumps(found)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--voice", "nobody"), "has no voice 'nobody'"),
-        (("--api-key", "sl:a-key-that-nobody-has"), "key is not accepted"),
-        (("--base-url", "http://127.0.0.1:9"), "there is no reply from http://127.0.0.1:9"),
-    ],
-    ids=str,
-)
-def test_the_command_says_why_it_cannot_run(keyed, monkeypatch, capsys, arguments, words):
-    where = {"--base-url": keyed.base_url, "--only": "20", "--api-key": keyed.key()}
-    where |= dict([arguments])
-    monkeypatch.setattr(
-        sys, "argv", ["speechlab", "conform", *(part for pair in where.items() for part in pair)]
-    )
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert words in re.sub(r"\s+", " ", capsys.readouterr().err)
-
-
-def test_the_command_refuses_arguments_that_cannot_be_right(monkeypatch, capsys):
+def test_the_command_says_why_it_cannot_run(keyed, monkeypatch, capsys):
     for name in ("SPEECHLAB_BASE_URL", "SPEECHLAB_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    there = ("--base-url", "http://127.0.0.1:9", "--api-key", "sl:0")
+    there = ("--base-url", keyed.base_url, "--api-key", keyed.key(), "--only", "20")
     for arguments, words in (
+        ((*there, "--voice", "nobody"), "has no voice 'nobody'"),
+        ((*there[:2], "--api-key", "sl:a-key-that-nobody-has"), "key is not accepted"),
+        (("--base-url", "http://127.0.0.1:9", *there[2:]), "there is no reply from http://127.0.0.1:9"),
         (there[:2], "needs --base-url and --api-key"),
-        (("--base-url", "smoke", "--api-key", "sl:0123456789abcdef"), "is not a URL"),
-        (("--report", "no-such-folder/r.xml", *there), "there is no folder no-such-folder"),
-        (("--only", "999", *there), "no check is about 999"),
+        (("--base-url", "smoke", *there[2:]), "is not a URL"),
+        ((*there, "--report", "no-such-folder/r.xml"), "there is no folder no-such-folder"),
+        ((*there[:4], "--only", "999"), "no check is about 999"),
+        (("--list",), ""),
     ):
         monkeypatch.setattr(sys, "argv", ["speechlab", "conform", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
-        assert ended.value.code == 2
-        assert words in capsys.readouterr().err
-    monkeypatch.setattr(sys, "argv", ["speechlab", "conform", "--list"])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
-    assert len(re.findall(r"^\d+-\S+", capsys.readouterr().out, re.MULTILINE)) == len(list_checks())
+        out, err = capsys.readouterr()
+        assert ended.value.code == (2 if words else 0), arguments
+        assert words in re.sub(r"\s+", " ", err)
+    assert len(re.findall(r"^\d+-\S+", out, re.MULTILINE)) == len(list_checks())
 
 
 @pytest.mark.engines
@@ -221,44 +200,25 @@ def test_without_an_address_the_embedded_service_is_tried(tmp_path):
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize(
-    ("status", "page", "words"),
-    [
-        (301, b"<html></html>", "no speech service .* 301, 301"),
-        (502, b"<html></html>", "a proxy replies .* 502, .*behind it run"),
-        (400, b"The plain HTTP request was sent to HTTPS port", "requires TLS; write https://"),
-    ],
-)
-def test_another_server_is_no_such_service(talker, status, page, words):
-    """Of a page, a redirection or a server of files nothing would hold, and nothing needs to be tried."""
-    head = f"HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {len(page)}\r\n\r\n".encode()
-    address = f"http://127.0.0.1:{talker((None, head + page))}"
-    with pytest.raises(APIConnectionError, match=words):
-        run(ProbeOptions(address, "sl:0123456789abcdef"), ())
+class Talker(Listener):
+    """Speaks in turns: what it says, or None to listen."""
+
+    def __init__(self, turns):
+        self.turns = turns
+        self.listen()
+
+    def serve(self, connection):
+        for turn in self.turns:
+            if turn is None:
+                connection.recv(65_536)
+            else:
+                connection.sendall(turn)
 
 
-@pytest.fixture
-def talker():
-    """Makes a port that speaks in turns: what it says, or None to listen."""
-    with contextlib.ExitStack() as stack:
-
-        def make(turns):
-            class Talk(socketserver.BaseRequestHandler):
-                def handle(self):
-                    with contextlib.suppress(OSError):
-                        for turn in turns:
-                            if turn is None:
-                                self.request.recv(65_536)
-                            else:
-                                self.request.sendall(turn)
-
-            server = stack.enter_context(socketserver.ThreadingTCPServer(("127.0.0.1", 0), Talk))
-            server.daemon_threads = True
-            threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-            stack.callback(server.shutdown)
-            return server.server_address[1]
-
-        yield make
+def page(status: int, content: bytes = b"<html></html>") -> tuple[None, bytes]:
+    """It listens, and answers with a page."""
+    head = f"HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {len(content)}\r\n\r\n"
+    return None, head.encode() + content
 
 
 GREETING = b"SSH-2.0-OpenSSH_9.2p1\r\n"
@@ -269,6 +229,10 @@ ALERT = b"\x15\x03\x01\x00\x02\x02\x46"
 @pytest.mark.parametrize(
     ("scheme", "turns", "words"),
     [
+        # Of a page, a redirection or a server of files nothing would hold, and nothing needs to be tried.
+        ("http", page(301), "no speech service .* 301, 301"),
+        ("http", page(502), "a proxy replies .* 502, .*behind it run"),
+        ("http", page(400, b"The plain HTTP request was sent to HTTPS port"), "requires TLS; write https://"),
         ("http", (GREETING, None), "does not speak HTTP; its reply begins with 'SSH-2.0-OpenSSH"),
         ("http", (None, ALERT), "requires TLS; write https://"),
         ("http", (None,), "closes them without a reply"),
@@ -276,10 +240,11 @@ ALERT = b"\x15\x03\x01\x00\x02\x02\x46"
         ("https", (GREETING, None), "TLS with https://.* failed"),
     ],
 )
-def test_a_port_that_speaks_no_http_is_said_at_once(talker, scheme, turns, words):
-    options = ProbeOptions(f"{scheme}://127.0.0.1:{talker(turns)}", "sl:0123456789abcdef", timeout_s=1.0)
-    with pytest.raises(APIConnectionError, match=words) as said:
-        run(options)
+def test_a_port_that_is_no_such_service_is_said_at_once(scheme, turns, words):
+    with contextlib.closing(Talker(turns)) as talker:
+        options = ProbeOptions(f"{scheme}://{talker.place}", "sl:0123456789abcdef", timeout_s=1.0)
+        with pytest.raises(APIConnectionError, match=words) as said:
+            run(options, ())
     assert "0123456789abcdef" not in str(said.value)
 
 
