@@ -22,7 +22,7 @@ ROUTES = [
 ]
 
 
-def test_s1_s3_s4_every_route_but_probes_needs_a_key_and_says_where(staged, error_body):
+def test_s1_s3_s4_each_route_but_probes_needs_a_key(staged, error_body):
     assert all(isinstance(route, Route | WebSocketRoute) for route in APP.routes)
     others = ("/nothing/here", "/healthz/", "/healthz/../tts/voices", "//healthz", "/openapi.json")
     for method, path in [*ROUTES, *(("GET", path) for path in others)]:

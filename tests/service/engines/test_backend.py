@@ -101,7 +101,7 @@ def test_s86_errors_keep_the_status_and_the_body_of_the_backend(stage):
             assert not {"set-cookie", "www-authenticate", "keep-alive", "server"} & set(reply.headers)
 
 
-def test_what_one_answer_sets_goes_with_no_other_request_nor_a_key_that_is_not_set(stage):
+def test_cookies_and_keys_that_are_not_set_go_nowhere(stage):
     cookie = answer("200 OK", b'{"text": "elsewhere"}', more="Set-Cookie: a=b; Path=/\r\n")
     with wire(cookie) as backend, stage(recognizer_url=backend.url + PATH) as front:
         assert [front.http.recognize(WAV).json()["text"] for _ in range(2)] == ["elsewhere"] * 2
@@ -132,7 +132,7 @@ def test_s86_answers_that_are_none_are_502(stage, error_body):
         assert len(backend.heads) == len(NO_ANSWERS)
 
 
-def test_s86_a_backend_that_is_not_there_or_does_not_answer_is_502(stage, error_body, tmp_path):
+def test_s86_a_backend_that_does_not_answer_is_502(stage, error_body, tmp_path):
     with (
         wire(hang=True) as backend,
         stage(recognizer_url=backend.url, recognizer_timeout_s=0.3, data_dir=tmp_path) as front,

@@ -50,7 +50,7 @@ def test_s26_a_broken_engine_does_not_silence_the_others(error_body):
         assert "no such library" not in error_body(reply, 500, "ErrInternal")["error"]
 
 
-def test_s7_s53_s86_services_that_are_not_registered_are_404_before_any_limit(stage, error_body):
+def test_s7_s53_s86_services_that_are_off_are_404(stage, error_body):
     with stage(with_engines=False, key_requests_per_minute=1) as service:
         for method, path, where in 2 * (
             ("GET", "/tts/voices", "tts"),

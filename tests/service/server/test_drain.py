@@ -30,7 +30,7 @@ def refused_503(reply):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_s123_a_real_process_finishes_what_runs_and_refuses_the_rest(start):
+def test_s123_a_process_finishes_what_runs_and_refuses_others(start):
     names = ("SPEECHLAB_SERVICE_API_KEY", "SPEECHLAB_SERVICE_OPERATOR_KEY")
     process = start(**dict.fromkeys(names, KEY), SPEECHLAB_SERVICE_DRAIN_S="60")
     http, child = process.http, process.child

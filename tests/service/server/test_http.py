@@ -95,7 +95,7 @@ def test_bodies_and_the_requests_before_do_not_count_as_head(staged):
     assert (reply.status, reply.headers.get("connection")) == (200, None)  # and it is kept
 
 
-def test_a_connection_that_says_nothing_is_closed_but_not_at_once(hasty):
+def test_a_connection_that_says_nothing_is_closed_later(hasty):
     with ends_within(SLOW_S), socket.create_connection(hasty.http.address, timeout=20) as connection:
         connection.settimeout(0.3)
         with pytest.raises(TimeoutError):
