@@ -41,6 +41,9 @@ def test_given_edges_include_empty_bins(scored):
     one = summarize(inside).iloc[0]
     assert table["error_rate"].tolist()[1] == one["error_rate"]
     assert table["error_rate_low"].tolist()[1] == one["error_rate_low"]
+    blocks = by_bins(scored, "duration_s", bins=[5, 10], groups="speaker")["error_rate_low"]
+    assert blocks.tolist() == summarize(inside, groups="speaker")["error_rate_low"].tolist()
+    assert blocks.tolist() != [one["error_rate_low"]]
     assert by_bins(scored, "duration_s", bins=[3, 4])["utterances"].sum() < 200
     with pytest.raises(InvalidRequestError, match="not numbers"):
         by_bins(scored, "speaker", 5)

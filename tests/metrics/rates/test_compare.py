@@ -99,6 +99,42 @@ def test_a_clear_difference_is_found():
     assert (itself.difference, itself.mapsswe.p, itself.p, itself.significant) == (0.0, 1.0, 1.0, False)
 
 
+@pytest.mark.parametrize("groups", [None, "speaker"])
+def test_the_verdict_is_that_of_the_blocks(groups):
+    """Several words of an utterance that one noise spoils are one piece of evidence, not several."""
+    speakers, said = np.arange(30) // 3, list("abcdef")
+    wrong = np.random.default_rng(1).integers(0, [[4], [6]], (2, 30))
+    one, other = (
+        scored([" ".join(said)] * 30, [" ".join(["x"] * n + said[n:]) for n in counts]).assign(
+            speaker=speakers
+        )
+        for counts in wrong
+    )
+    first, second = (np.bincount(speakers, counts) if groups else counts for counts in wrong)
+    result = compare(one, other, groups=groups, draws=1)
+    assert result.p == pytest.approx(compute_sign_flip_p((first - second).astype(np.int64)))
+    assert result.p not in (0, 1)
+    assert compare({"one": one, "other": other}, groups=groups, draws=1)["p_holm"].tolist() == [result.p]
+
+
+def test_a_hint_says_where_interval_and_verdict_differ():
+    """Five better utterances of 25 have p = 1/16 and an interval without zero; another case is the reverse."""
+
+    def hints(*wrong):
+        heard = ([" ".join(["x"] * n + list("abcdefghij")[n:]) for n in counts] for counts in wrong)
+        one, other = (scored([" ".join("abcdefghij")] * len(wrong[0]), texts) for texts in heard)
+        result = compare(one, other)
+        return result.significant, [hint for hint in result.hints if "the difference is" in hint]
+
+    significant, (told,) = hints([1] * 5 + [0] * 20, [0] * 25)
+    assert not significant
+    assert told.startswith("the interval leaves zero out, and yet the difference is not significant")
+    significant, (told,) = hints([2, 2, 3, 1, 0, 2, 1, 0, 1], [4, 3, 4, 2, 3, 0, 3, 2, 3])
+    assert significant
+    assert told.startswith("the interval holds zero, and yet the difference is significant")
+    assert hints([1] * 9 + [0] * 20, [0] * 29)[1] == []
+
+
 def test_holm_agrees_with_statsmodels():
     for p, expected in [  # multipletests(p, method="holm") of statsmodels 0.15.0
         ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
@@ -172,6 +208,11 @@ def test_compare_refuses_other_ways_of_scoring():
     apart = summarize(both, by="way")
     assert apart["signature"].tolist() == [basic["signature"][0], raw["signature"][0]]
     assert compare(basic, basic).frame()["signature"][0] == basic["signature"][0]
+
+
+def test_signatures_of_several_languages_are_joined():
+    frame = pd.DataFrame({"text": ["a b", "A"], "hypothesis": ["a c", "A"], "language": ["de", "fr"]})
+    assert "|lang:de+fr|norm:basic-v5#" in summarize(score(frame))["signature"][0]
 
 
 def test_signatures_of_functions_depend_on_their_values():

@@ -94,6 +94,10 @@ def test_a_recognizer_that_drops_a_word_whatever_the_voice():
 def test_all_three_together():
     found = attribute(table(mispronounced, dropped, swallowed), engine="engine", language="en")
     assert parts(found) == dict.fromkeys(["a1", "a2", "a3"], (2, 2, 0)) | {"b1": (2, 0, 0), "b2": (2, 0, 10)}
+    # An ending that the recognizer drops for every voice is no own error of a voice.
+    ends = attribute(table(lambda _, text: text.rsplit(" ", 1)[0]), engine="engine", language="en")
+    assert parts(ends) == dict.fromkeys(ENGINES, (10, 0, 0))
+    assert ends.voices["endings_lost"].sum() == 0
 
 
 def test_errors_of_two_of_three_engines_are_shared():
@@ -196,7 +200,9 @@ def test_variance_components_agree_with_a_simulation():
         for (voice, text), mean in np.ndenumerate(rates)
         for rate in mean + random_.normal(0, 0.04, 3)
     ]
-    found = attribute(pd.DataFrame(rows), utterance="id", language="en", normalize=None).variance.iloc[0]
+    whole = attribute(pd.DataFrame(rows), utterance="id", language="en", normalize=None)
+    assert whole.voices["take_sd"].tolist() == pytest.approx([0.04 / 24**0.5] * 9, rel=0.35)
+    found = whole.variance.iloc[0]
     assert found["sd_voice"] == pytest.approx(np.std(of_voice, ddof=1), abs=0.01)
     assert found["sd_utterance"] == pytest.approx(np.std(of_text, ddof=1), abs=0.01)
     assert found["sd_take"] == pytest.approx(0.04, abs=0.003)
@@ -207,6 +213,8 @@ def test_kinds_of_english_errors():
     for said, heard, kind in [
         ("gate 12 at 10:35 p.m.", "gate 12 at 1035 pm", "number"),
         ("goodbye to all", "good bye to all", "spelling"),
+        ("wave good bye", "wave goodbye", "spelling"),
+        ("the train is at 10:35", "the train is at 1035", "number"),
         ("it costs $10 now", "it costs €10 now", "sound"),
         ("at 3 o'clock", "at 4 o'clock", "sound"),
     ]:
@@ -214,6 +222,18 @@ def test_kinds_of_english_errors():
         assert found.errors["kind"].astype(str).unique().tolist() == [kind]
         row = found.voices.iloc[0]
         assert row["own_errors" if kind == "sound" else f"{kind}_errors"] == row["errors"] > 0
+        assert row["endings_lost"] == 0  # a word that is spelled differently is no lost ending
+
+
+def test_utterances_of_two_languages_may_have_the_same_name():
+    said = {"en": ("she really wants", "she wants"), "de": ("er will nach hause", "er will nach haus")}
+    rows = [(voice, 1, language, *said[language]) for voice in "abc" for language in said]
+    table = pd.DataFrame(rows, columns=["voice", "id", "language", "text", "hypothesis"])
+    found = attribute(score(table), utterance="id")
+    assert found.utterances[["language", "voices", "shared_errors"]].values.tolist() == [
+        ["en", 3, 3],
+        ["de", 3, 3],
+    ]
 
 
 def test_english_homophones():

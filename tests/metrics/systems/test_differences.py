@@ -29,8 +29,9 @@ def test_a_verdict_is_on_the_second():
 
 
 def test_what_is_not_paired_or_not_tested_is_told_apart():
-    table = judge([row(0.1, None), row(0.1, None, n=0), row(0.0, 0.001)])
-    assert table["verdict"].tolist() == ["no difference shown", "not paired", "no difference shown"]
+    table = judge([row(0.1, None), row(0.1, None, n=0), row(0.0, 0.001), row(0.1, None, n=None)])
+    shown = "no difference shown"
+    assert table["verdict"].tolist() == [shown, "not paired", shown, shown]
     times = judge([row(0.9, 0.001, unit="ratio"), row(1.1, 0.001, unit="ratio")], more="slower")
     assert times["verdict"].tolist() == ["faster", "slower"]  # 1 is no difference
 

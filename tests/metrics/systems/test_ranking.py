@@ -124,6 +124,15 @@ def test_tables_that_cannot_be_ranked_are_refused():
             rank(wrong, **how)
 
 
+def test_conditions_and_names_of_any_type_are_texts_and_none_is_no_condition():
+    rows = table({"a": [0, 1] * 3, "b": [1, 0] * 3})
+    parts = [rows.assign(noise=noise) for noise in (5, "5", None)]
+    (one,) = rank(pd.concat(parts), by="noise").values()
+    pd.testing.assert_frame_equal(one.systems, rank(pd.concat(parts[:2])).systems)
+    found = rank(rows.assign(voice=rows["voice"].map({"a": 1, "b": ["2"]})))
+    assert found.systems["system"].tolist() == ["1", "['2']"]
+
+
 def test_rank_corrects_conditions_together():
     # six utterances that are all worse: p = 0.031 alone, which is chance among four such tests
     worse, alike = {"a": [0] * 6, "b": [1] * 6}, {"a": [0, 1] * 3, "b": [1, 0] * 3}
