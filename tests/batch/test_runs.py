@@ -8,12 +8,14 @@ import signal
 import sys
 import threading
 import time
+from concurrent.futures import wait
 from contextlib import nullcontext
 
 import pandas as pd
 import pytest
 
 from speechlab import batch
+from speechlab.client import start_work
 from support.batches import EN_JA, quiet, texts
 from support.cells import cells
 from support.stores import kept
@@ -183,6 +185,24 @@ def test_calls_under_way_are_kept_after_two_interrupts(reverser, translator, sto
     ended.set()
     assert 0 < sum(translator.calls.values()) == kept(store) < 100
     assert batch.load(batch.runs(store)["run"].iloc[-1], store).status == "interrupted"
+
+
+@pytest.mark.parametrize("begun", [1, 2])  # the first reads the service's catalogue
+def test_an_interrupt_before_the_first_call_makes_none(reverser, translator, store, monkeypatch, begun):
+    calls = []
+
+    def interrupted(*args):
+        calls.append(start_work(*args))
+        if len(calls) == begun:
+            raise KeyboardInterrupt
+        return calls[-1]
+
+    monkeypatch.setattr("speechlab.batch._run.caller.start_work", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="^$" if begun == 1 else "before its first call; the same"):
+        batch.translate(texts(3), reverser, **quiet(store))
+    wait(calls, 10)
+    assert calls[-1].cancelled()
+    assert not translator.calls
 
 
 @pytest.mark.slow

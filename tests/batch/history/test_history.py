@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import warnings
 from io import BytesIO
 from pathlib import Path
@@ -103,6 +104,13 @@ def test_export_joins_pieces_of_different_columns(reverser, tmp_path, monkeypatc
     pd.testing.assert_frame_equal(pd.read_parquet(run.export(tmp_path / "twice.parquet")), file)
 
 
+def test_categories_stay_categories_in_pieces(reverser, store):
+    pieces = [pd.DataFrame({"text": [text], "k": pd.Categorical([kind])}) for text, kind in ("ax", "by")]
+    table = batch.translate(iter(pieces), reverser, **quiet(store))
+    assert (table["k"].dtype, table["k"].tolist()) == ("category", ["x", "y"])
+    pd.testing.assert_frame_equal(batch.load(table, store).table(), table)
+
+
 def test_export_escapes_formulas_without_loss(reverser, tmp_path):
     for ending in (".csv", ".tsv"):
         texts = ["=1+1", "+1", "-1", "@a", "'=2", "it's", "plain"]
@@ -162,15 +170,17 @@ def test_recordings_in_a_moved_store_are_found(speaker, tmp_path):
     mine.write_bytes(sound(3))
     spoken = batch.synthesize(texts(2).assign(voice="calm"), speaker, store=tmp_path / "old", progress=False)
     frame = pd.DataFrame({"audio": [*spoken["audio"], str(mine)], "source": [*spoken["audio"], "by hand"]})
+    frame["kind"] = frame["source"].astype("category")
     heard = batch.transcribe(frame, speaker, store=tmp_path / "old", progress=False)
     shutil.move(tmp_path / "old", tmp_path / "new")
     mine.unlink()
     run = batch.load(heard.attrs["speechlab_run"], tmp_path / "new")
     table = run.table()
-    for name, left in (("audio", str(mine)), ("source", "by hand")):
+    for name, left in (("audio", str(mine)), ("source", "by hand"), ("kind", "by hand")):
         assert [Path(path).is_file() for path in table[name]] == [True, True, False]
         assert {Path(path).parents[2] for path in table[name][:2]} == {tmp_path / "new"}
         assert table[name][2] == left
+    assert table["kind"].dtype == "category"
     checked = run.verify()
     assert (checked.ok, checked.results, checked.outside) == (True, 3, 1)
     Path(table["audio"][0]).write_bytes(b"changed")
@@ -189,6 +199,18 @@ def test_sound_that_was_cut_short_on_disk_is_asked_again(speaker, store):
     assert again["status"].tolist() == ["ok"] * 2
     assert path.read_bytes() == sound(0.5)
     assert run.verify()
+
+
+def test_a_clock_set_back_gives_no_negative_duration(translator, reverser, store, monkeypatch):
+    real, back_s = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: real() - back_s[0])
+
+    def set_back(done, total):
+        back_s[0] = 172_800.0
+
+    translator.delay_s = 0.05
+    batch.translate(texts(4), reverser, **quiet(store, progress=set_back))
+    assert 0.05 <= batch.runs(store)["seconds"][0] < 600
 
 
 def test_sound_of_zero_length_is_an_error_and_asked_again(store):

@@ -129,6 +129,20 @@ def test_each_row_begins_with_another_system(store):
     assert all(table["translation"].tolist() == frame_of()["text"].tolist() for table in tables.values())
 
 
+def test_a_slow_system_holds_the_others_near_its_row(store):
+    calls = []
+    process(
+        {
+            "slow": request(calls, "slow", frame_of(), store, 0.005),
+            "fast": request(calls, "fast", frame_of(), store),
+        }
+    )
+    rows = {"slow": -1, "fast": -1}
+    for name, row in calls:
+        rows[name] = row
+        assert abs(rows["slow"] - rows["fast"]) <= 1
+
+
 def test_a_client_that_cannot_be_asked_fails_alone(store):
     calls = []
     with sl.Client("http://127.0.0.1:9", api_key="nobody-is-there-1", max_retries=0) as nobody:
