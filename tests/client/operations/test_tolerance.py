@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from email.utils import formatdate
 from functools import partial
 
 import httpx2
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 
 from speechlab.audio import AudioClip
 from speechlab.client import Client, OpenAIAdapter, RawResponse, Synthesize, Transcribe, Translate
-from speechlab.errors import APIError, ContractError, StreamTruncatedError
+from speechlab.errors import APIError, ContractError, RateLimitError, StreamTruncatedError
 from support.pieces import answer_in_pieces
 
 JSON = st.recursive(
@@ -153,3 +155,15 @@ def test_sound_is_the_same_in_any_slicing(service, width):
     answer([data[start : start + width] for start in range(0, len(data), width)])
     joined = AudioClip.concatenate(list(lab.stream_speech("a", voice=VOICE, format="wav").clips()))
     assert joined == AudioClip.from_bytes(data)
+
+
+def test_both_forms_of_retry_after():
+    now = time.time()
+    for value, seconds in (
+        *((" 0.5 ", 0.5), ("0", None), ("-3", None), ("1e9", 86_400.0), ("soon", None), ("nan", None)),
+        (formatdate(now + 30, usegmt=True), pytest.approx(30, abs=10)),
+        (formatdate(now - 1_000, usegmt=True), None),
+    ):
+        with pytest.raises(RateLimitError) as caught:
+            RawResponse(429, {"retry-after": value}, b"").raise_for_status()
+        assert caught.value.retry_after_s == seconds

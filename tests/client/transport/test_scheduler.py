@@ -6,18 +6,20 @@ import asyncio
 import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speechlab.client import AsyncClient, Client
-from speechlab.errors import APITimeoutError
+from speechlab.errors import APIConnectionError, APITimeoutError, ServerError
 from support.clock import FakeClock, Half, eventually
 from support.samples import TRANSLATED
 from support.simulated import (
     AttemptEnd,
     End,
+    Failure,
     Patience,
     ScheduledCall,
     Scheduler,
@@ -32,6 +34,32 @@ from support.simulated import (
 )
 
 SINGLE = Patience(60.0, 60.0, 10.0, 4)
+LOST = APIConnectionError("x")
+ERROR = ServerError("x")
+
+
+def test_how_often_what_is_repeated():
+    late = Failure(LOST, sent=True, timed_out=True)
+    spared = {"spared": True, "failures": 10}
+    for failures, repeated, free, patience in (
+        ([Failure(LOST)] * 5, 4, False, {}),
+        ([late], 0, False, {}),
+        ([late], 1, True, {}),
+        ([Failure(LOST, timed_out=True)], 1, False, {}),
+        ([Failure(LOST, final=True)], 0, False, {}),
+        ([Failure(ERROR, status=500)] * 3, 2, False, {}),
+        ([Failure(ERROR, status=501)], 0, False, {}),
+        ([failure(429)] * 50, 50, False, {}),
+        *(([failure(status)] * 4, 2, False, {"retries": 2, "failures": 2}) for status in (429, 502, 0)),
+        # an outage is no fault of a call, but each that was sent may have been done and billed
+        ([failure(0)] * 50, 50, False, {**spared, "others": False}),
+        ([failure(502)] * 12, 10, False, spared),
+        ([Failure(LOST, sent=True)] * 6, 4, False, {**spared, "others": False}),
+    ):
+        others = patience.pop("others", True)
+        call = ScheduledCall(Scheduler(FakeClock(), Half()), replace(SINGLE, **patience), 16, free=free)
+        again = [call.record_failure_and_can_retry(one, unpaused=0.0, others=others) for one in failures]
+        assert again == [True] * repeated + [False] * (len(failures) - repeated), (failures[0], patience)
 
 
 def test_an_outage_loses_nothing():

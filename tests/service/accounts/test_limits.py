@@ -50,6 +50,16 @@ def test_no_minute_ever_holds_more_than_the_limit():
     limiter.admit_request("service", "tts")
 
 
+def test_places_are_given_back_once():
+    limiter = RateLimiter(ServiceConfig(key_concurrent=1))
+    leave = limiter.admit_request("key", "a")
+    leave()
+    leave()
+    limiter.admit_request("key", "a")
+    with pytest.raises(NotAdmitted):
+        limiter.admit_request("key", "a")
+
+
 @pytest.mark.parametrize("broken", ["key", "service"])
 def test_s152_a_limiter_that_fails_lets_nobody_in(stage, error_body, talk, monkeypatch, broken):
     admit = RateLimiter.admit_request

@@ -16,6 +16,7 @@ def test_s1_s3_s5_the_right_key_in_a_wrong_place_opens_nothing(staged):
         ("/tts/voices", {"X-API-Key": KEY}),
         ("/tts/voices", {"Cookie": f"api_key={KEY}"}),
         ("/tts/voices", {"Sec-WebSocket-Protocol": KEY}),
+        *(("/tts/voices", {"Authorization": said}) for said in (KEY, f"Basic {KEY}", f"Bearer x {KEY}")),
     ):
         assert staged.http.request("GET", path, headers=headers, key=None).status == 401, headers
     head = "GET /tts/voices HTTP/1.1\nHost: localhost\nAuthorization: Bearer {key}\nAuthorization: Bearer {key}\n"
