@@ -11,6 +11,7 @@ import pytest
 
 from speechlab.engines import _devices, create
 from speechlab.engines._devices import Device, choose_device, describe_gpus
+from speechlab.engines._recognition.decoding import load_whisper_model
 from speechlab.engines._speech.kokoro_model import load_shared_model
 from speechlab.engines._translation.llama import _start_server
 from speechlab.errors import ConfigurationError, ModelError
@@ -76,6 +77,20 @@ def test_what_is_missing_is_one_sentence(machine):
     )
     machine(["T4"], providers=["CUDAExecutionProvider"], devices=["CPU", "GPU"])
     assert describe_gpus() == "T4; the engines use it"
+
+
+def test_the_type_of_numbers_follows_the_device(machine, monkeypatch, tmp_path):
+    machine()
+    take = {"__init__": lambda self, _folder, **options: vars(self).update(options)}
+    library = SimpleNamespace(WhisperModel=type("WhisperModel", (), take))
+    monkeypatch.setitem(sys.modules, "faster_whisper", library)
+    for device, given, numbers in (
+        (Device(), None, "int8"),
+        (Device("cuda", 1), None, "float16"),
+        (Device("cuda"), "int8_float16", "int8_float16"),
+    ):
+        made = load_whisper_model(tmp_path, 2, given, device)
+        assert (made.device, made.device_index, made.compute_type) == (device.kind, device.index, numbers)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the names of the libraries are those of Linux")

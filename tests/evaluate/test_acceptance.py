@@ -74,6 +74,8 @@ def test_what_was_chosen_by_hand_makes_no_bound_and_other_notes_are_refused():
     report = evaluate.acceptance(made, chosen)
     assert report.answer.startswith("40 of 41 lines are ready; 1 failed. What was heard is no sample")
     assert evaluate.acceptance(made.iloc[:0]).answer == "There are no lines."
+    left = evaluate.acceptance(made.replace({"status": {"error": "cancelled"}}))  # by a budget
+    assert left.conclusion.text == "40 of 41 lines are ready; 1 was not asked."
     with pytest.raises(InvalidRequestError, match="'maybe' of a line is no decision"):
         evaluate.acceptance(made, chosen.assign(note="maybe"))
     with pytest.raises(InvalidRequestError, match="check=recognizer"):

@@ -291,3 +291,11 @@ def test_messages_of_a_text_end(piece, monkeypatch):
 
     with talking(say) as lab, pytest.raises(sl.ContractError, match="bytes for a text of 6 characters"):
         lab.realtime(voice=VOICE_ID, format="pcm").say("Hello.")
+
+
+def test_a_message_is_of_limited_size():
+    async def say(socket, message):
+        await socket.send(json.dumps(CREATED) if message["type"] == "session.update" else bytes(33 << 20))
+
+    with talking(say) as lab, pytest.raises(sl.SpeechLabError, match="exceeds limit"):
+        lab.realtime(voice=VOICE_ID, format="pcm").say("Hello.")

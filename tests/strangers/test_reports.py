@@ -177,6 +177,15 @@ def test_a_damaged_record_is_refused(saved):
     assert evaluate.Report.load(saved)
 
 
+@pytest.mark.slow
+def test_hashes_of_files_elsewhere_are_not_told(saved, private):
+    record = json.loads((saved / "record.json").read_bytes())
+    record["sha256"][str(private / "id_rsa")] = "0" * 64
+    (saved / "record.json").write_text(json.dumps(record))
+    unequal = evaluate.verify(saved).unequal.set_index("place")["reported"]
+    assert unequal.filter(like="id_rsa").tolist() == ["missing"]
+
+
 @pytest.mark.parametrize("name", ["page.html", "a/new", "theirs"])
 def test_a_full_disk_leaves_the_whole_report_or_none(tmp_path, saved, monkeypatch, name):
     resource = pytest.importorskip("resource")

@@ -219,6 +219,10 @@ def test_what_is_kept_is_never_lost_or_replaced(frame, sent):
         test._answer_message(test, {"type": "keep", "session": session, "ask": "v1"}, [])
     assert test.answers["score"].tolist() == [5, 4, 3]
     assert sent.pop()[0] == {"ask": "v1"}
+    test._answer_message(test, {"type": "next"}, [])
+    assert test.session == {}
+    test._answer_message(test, {"type": "begin", "listener": " ann "}, [])  # who comes back goes on
+    assert [len(one["answers"]) for one in (test.session, sent.pop()[0]["session"])] == [3, 3]
     sent.clear()
     for nonsense in [
         {"type": "keep", "session": {"listener": "x", "answers": [{"trial": "zz"}]}},

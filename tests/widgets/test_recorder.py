@@ -74,6 +74,15 @@ def test_silence_and_a_single_sample_are_takes_too():
     assert str(recorder.static_html()).count("<audio") == 2
 
 
+def test_a_take_is_no_longer_than_it_may_be_and_what_was_left_is_forgotten():
+    recorder = Recorder(max_s=1)
+    sent = [bool(chunk(recorder, number, np.zeros(RATE))) for number in range(3)]
+    assert sent == [True, True, False]
+    for take in "bcde":
+        chunk(recorder, 0, [1], take=take)
+    assert [end(recorder, 1, take=take)[0][0]["missing"] for take in "abc"] == [True, False, False]
+
+
 def test_takes_are_cleared_and_their_numbers_go_on():
     recorder = Recorder()
     for take in "ab":
