@@ -121,6 +121,14 @@ def test_one_runaway_utterance_is_said_with_the_ranks_without_it(tmp_path):
     assert "One utterance makes 900 of 900 errors of a; without it, a leads; b is worse." in report.answer
 
 
+def test_few_places_of_wrong_references_are_counted(tmp_path):
+    others = [f"w299 {text}" for text in SAID[:40]]
+    systems = dict.fromkeys("abcd", others) | {"e": SAID[:40]}
+    report = evaluate.audit(write_lines(tmp_path, **systems))
+    assert not report.summary["follows"].any()
+    assert "It takes 50 wrong references" in report.build_views()[0].note
+
+
 def test_repeats_and_speakers_count_once(tmp_path):
     speakers = np.repeat([f"p{number}" for number in range(15)], 10)
     report = evaluate.audit(publish(tmp_path, [0.1, 0.2], speaker=speakers))

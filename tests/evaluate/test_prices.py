@@ -86,7 +86,8 @@ def test_a_study_marks_what_failed_and_says_what_has_no_length_or_price():
     frame = plant(4, dear=spoil(0.05), cheap=spoil(0)).assign(duration_s=[6.0, None, 6.0, 6.0])
     frame.loc[2:, "cheap"] = None
     with pytest.warns(UserWarning, match="failed"):
-        report = study(frame, "dear", "cheap", prices=PRICES)
+        report = study(frame, "dear", "cheap", prices=PRICES, margin=3)
+    assert report.tables["no_worse"]["untested"].tolist() == ["cheap failed on 2 of 4"]
     assert report.tables["rates"].set_index("system")["failed"].to_dict() == {"dear": 0, "cheap": 2}
     lines = report.summary.set_index("system")
     assert lines["cost"].to_dict() == pytest.approx({"dear": 18 * 0.9 / 3600, "cheap": 6 * 0.3 / 3600})

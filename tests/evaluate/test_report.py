@@ -172,6 +172,14 @@ def test_a_report_leaves_no_files_of_the_earlier_one(tmp_path):
 
 
 @pytest.mark.slow
+def test_signs_of_direction_turn_no_words_of_the_page(small):
+    turned, shown = "\N{RIGHT-TO-LEFT OVERRIDE}", "live \N{REPLACEMENT CHARACTER} evil"
+    page = dataclasses.replace(small, title=f"live {turned} evil").to_html()
+    assert turned not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+    assert f"<title>{shown}</title>" in page
+
+
+@pytest.mark.slow
 def test_a_folder_with_tables_of_others_is_not_written_over(small, tmp_path):
     theirs = tmp_path / "results.csv"
     theirs.write_text("theirs")
@@ -232,6 +240,15 @@ def test_tables_for_papers_have_all_groups(report):
     latex = report.to_latex(label="tab:one")
     assert r"50\% \& \textless{}b\textgreater{}\$x\_1\$" in latex
     assert latex.count(r"\\") == 1 + len(report.summary)
+
+
+def test_names_break_no_table(tmp_path):
+    names = ["[1] pt", "* one", "a|b"]  # [ and * are arguments behind the end of a row
+    report = made(tmp_path, rows=6, voice=names * 2, voice_name=names * 2)
+    heads = [line.partition(" &")[0] for line in report.to_latex().splitlines()]
+    assert {"{}[1] pt", "{}* one", r"a\textbar{}b"} <= set(heads)
+    heads = [line[2:12].rstrip() for line in report.to_markdown().splitlines()]
+    assert any(head.startswith(r"a\|b") for head in heads)
 
 
 def test_one_parquet_file_with_its_record(report, tmp_path):
