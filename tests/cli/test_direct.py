@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -100,6 +102,17 @@ def test_voices_are_listed(run):
     assert "name" in done.stdout
     lines = run("voices", "--json").stdout.splitlines()
     assert len({json.loads(line)["id"] for line in lines}) == len(lines) > 2
+
+
+def test_the_commands_of_the_readme(run, spoken):
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (block,) = re.findall(r"```bash\nsource .venv/bin/activate\n(.*?)```", readme, re.DOTALL)
+    spoken.with_name("recordings").symlink_to(spoken)
+    for line in block.splitlines():
+        command, *arguments = shlex.split(line)
+        assert command == "speechlab"
+        done = run(*arguments)
+        assert (done.returncode, line) == (0, line), done.stderr
 
 
 def test_a_file_of_another_kind_is_refused_before_the_work(run):

@@ -16,7 +16,7 @@ from support.studies import serving
 
 pytestmark = pytest.mark.slow
 
-STUDY = 'study = "round-trip"\ninput = "set.csv"\nout = "watched"\nvoice = ["low"]\n'
+STUDY = 'study = "round-trip"\ninput = "set.csv"\nout = "watched"\nvoice = ["low"]\n[service]\nours = ""\n'
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 from speechlab import evaluate
 from speechlab.client import Client
 from speechlab.engines import EngineVoice
-from speechlab.errors import EngineError, InvalidRequestError
+from speechlab.errors import EngineError, InvalidRequestError, MissingDependencyError
 from speechlab.service import Provider, ServedEngine, run_service
 from speechlab.store import Store
 from support.clients import KEY
@@ -184,6 +185,12 @@ def test_how_voices_sound_and_how_fast_they_are(report):
     assert report.speed["voice"].tolist()[5:] == [*report.speed["voice"][1:5], report.speed["voice"][0]]
     assert report.facts["speed"] == "10 calls, one at a time, voices in turns"
     assert "dnsmos_overall" not in report.summary
+
+
+def test_ratings_that_cannot_be_had_are_refused_first(lab, store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "speechmos", None)
+    with pytest.raises(MissingDependencyError, match=r"^dnsmos=1 needs speechmos; .*\[quality\]"):
+        study(lab, store, FRAME.assign(text="never said"), dnsmos=1)
 
 
 def test_a_measure_of_the_user_is_asked_once_for_each_clip(lab, store):

@@ -12,6 +12,7 @@ from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab.display import format_count
+from speechlab.errors import MissingDependencyError
 from speechlab.evaluate._advice.choice import MARGIN
 from speechlab.evaluate._cast import build_recordings_client, request_and_pair_voices, resolve_engine_per_pair
 from speechlab.evaluate._repeat import record_request
@@ -157,11 +158,7 @@ def voices(
     services = resolve_services(lab)
     check_reserved_columns(frame, VOICES)
     clock = build_timing_plan(speed, speed_concurrency, "texts for each voice, or 0 for none", progress)
-    if dnsmos is None:
-        installed = all(find_spec(name) is not None for name in ("onnxruntime", "speechmos"))
-        rated = _RATED if installed else 0
-    else:
-        rated = check_count("dnsmos", dnsmos, "clips for each voice, or 0 for none")
+    rated = _resolve_rated_count(dnsmos)
     functions = check_user_functions(measures, "measures", RATED_PREFIX)
     takes = check_whole_number("takes", takes, 1)
     claims = check_margin_and_baseline(margin, None, ())
@@ -203,6 +200,19 @@ def voices(
     return Report.of(
         build_voices_report(title, table, text, language, order, notes=notes, record=record, **facts)
     )
+
+
+def _resolve_rated_count(dnsmos: object) -> int:
+    """Return how many clips are rated; what that needs is missed before anything is spoken."""
+    missing = [name for name in ("onnxruntime", "speechmos") if find_spec(name) is None]
+    if dnsmos is None:
+        return 0 if missing else _RATED
+    rated = check_count("dnsmos", dnsmos, "clips for each voice, or 0 for none")
+    if rated and missing:
+        install = "pip install 'speechlab[quality]' (in a checkout: pip install --editable '.[quality]')"
+        message = f"dnsmos={rated} needs {' and '.join(missing)}; install it with {install}, or give dnsmos=0"
+        raise MissingDependencyError(message)
+    return rated
 
 
 def _add_ids_to_shared_names(pairs: pd.DataFrame) -> pd.DataFrame:

@@ -189,6 +189,8 @@ def _parse_voices(voices: Sequence[str], services: Sequence[str]) -> list[str] |
     voices_of: dict[str, list[str] | None] = dict.fromkeys(names)
     for text in voices:
         name, sign, voice = text.partition("=")
+        if not sign and len(names) == 1:
+            name, sign, voice = names[0], "=", text
         if not sign or name.strip() not in voices_of:
             message = (
                 f"{text!r} is of none of the services {', '.join(names)}; give NAME=VOICE, as in --voice "
