@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab import evaluate, segments
+from speechlab import batch, evaluate, segments
 from speechlab.audio import AudioClip
 from speechlab.client import Client
 from speechlab.errors import InvalidRequestError
@@ -186,13 +186,13 @@ def test_answers_of_other_days_are_counted():
     assert not describe_days(calls(0))
 
 
-def study_sounds(address, folder):
+def study_sounds(address, folder, **options):
     """Study three sounds, of which each is the word "word"."""
     clips = [AudioClip(np.full(64_000, level, np.float32), 16_000) for level in (0.1, 0.2, 0.3)]
     frame = pd.DataFrame({"audio": clips, "text": "word", "language": "en"})
     how = {"voice": None, "store": folder / "store", "progress": False, "concurrency": 1}
     with Client(base_url=address, max_retries=0) as lab:
-        return evaluate.recognition(lab, frame, vad="segments", **how)
+        return evaluate.recognition(lab, frame, vad="segments", **how, **options)
 
 
 def test_a_study_keeps_the_row_whose_segments_cannot_be_right(ears, tmp_path):
@@ -222,6 +222,13 @@ def test_a_study_tells_of_failed_rows_once_and_where_they_are(ears, tmp_path):
     assert str(warning.message) == "1 of 3 rows failed: 1 like 'HTTP 400: no'. report.failures() has them"
     assert warning.filename == __file__
     assert len(report.failures()) == 1
+
+
+def test_a_budget_is_that_of_a_study_and_what_was_not_asked_has_failed(ears, tmp_path):
+    with pytest.warns(UserWarning, match="the batch stopped: the budget of 1 calls is used up"):
+        report = study_sounds(ears, tmp_path, budget=batch.Budget(calls=1))
+    assert report.table["status"].tolist() == ["ok", "error", "error"]
+    assert report.failures()["error"].str.startswith("not asked: the budget of 1 calls is used up").all()
 
 
 def test_failed_rows_and_counts_lead_to_their_rows():
