@@ -290,6 +290,14 @@ NEMO = '{"audio_filepath": "a", "duration": 1, "text": "x"}\n'
 SEGLST = '{"session_id": "f", "start_time": "1", "end_time": 2, "words": "x"}'
 
 
+def test_tiers_of_one_name_are_told_apart(tmp_path):
+    rows = [{"start": 0, "end": 1, "text": "a", "speaker": name} for name in ("ann", "bob")]
+    path = tmp_path / "x.TextGrid"
+    segments.write(segments.frame(rows), path)
+    path.write_text(path.read_text("utf-8").replace('"bob"', '"ann"'), "utf-8")
+    assert segments.read(path)["speaker"].tolist() == ["ann", "ann_2"]
+
+
 def test_a_malformed_line_costs_itself(tmp_path):
     for name, content, texts, fault in [
         ("x.rttm", "SPEAK a\n" + SPEAKER, [""], "line 1: 'SPEAK' is not a type of RTTM"),
@@ -352,6 +360,20 @@ def test_write_refuses_what_a_format_cannot_hold(name, rows, text, tmp_path):
         segments.write(table, path)
     assert [one.name for one in tmp_path.iterdir()] == [name]
     assert path.read_text() == "before"
+
+
+def test_what_was_changed_is_said(tmp_path):
+    table = segments.frame([(1.0, 1.0002, "a\n\nb"), (2.0, 3.0, "c\td")], file="talk")
+    done = segments.write(table, tmp_path / "x.srt", captions=False)
+    assert (done.precision_s, done.dropped) == (0.001, ("file",))
+    assert done.notes == (
+        "1 segments lost their length, as times are rounded to 1 ms",
+        "1 texts had blank lines or spaces around a line, which were removed",
+    )
+    assert segments.write(table, tmp_path / "x.stm").notes == (
+        "2 texts had line breaks, tabs or double spaces, which became single spaces",
+        "2 rows without a channel are written as channel 1",
+    )
 
 
 def ask_meeteval(kind, path):

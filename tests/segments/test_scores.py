@@ -141,3 +141,5 @@ def test_the_extent_decides_what_counts():
     assert result.detection.scored_s == 15.0
     assert (result.starts.reference, result.starts.hypothesis) == (1, 1)
     assert result.files["file"].tolist() == ["a", "quiet"]
+    both = segments.frame([(0.0, 2.0), (1.0, 3.0)], file="a")  # an edge within speech has no collar
+    assert segments.score(both, both, collar=0.25).lenient.reference_s == 2.5
