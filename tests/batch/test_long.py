@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -52,6 +53,11 @@ def test_pieces_of_a_long_recording_are_asked_once(ears, store, tmp_path):
         whole = batch.transcribe_long(frame, lab, **given)
         assert Ears.asked == asked + 1
         assert batch.transcribe_long(frame, lab, **given).equals(whole)
+        pieces = [frame.iloc[:1], frame.iloc[1:]]
+        assert batch.transcribe_long(pieces, lab, **given).equals(whole)
+        short = AudioClip.from_file(frame["audio"]["y"])
+        sounds = pd.Series([Path(frame["audio"]["y"]).read_bytes(), short], name="sound")
+        assert batch.transcribe_long(sounds, lab, **given)["start"].tolist() == [1.0, 1.0]
         assert Ears.asked == asked + 1
     assert len(part) == len(whole) - 1
     assert list(whole) == ["file", "start", "end", "text", "row", "piece", "doubt"]

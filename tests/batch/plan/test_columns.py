@@ -155,6 +155,13 @@ def test_a_language_that_is_a_column_too_is_the_language(plans):
     assert "column 'ja' holds 'こんにちは。' in this row, which is no language code" in str(error)
 
 
+def test_a_format_and_a_mode_are_known_by_their_names(plans):
+    plain = key_of(plans, "synthesize", format="wav")
+    assert rows(plans, "synthesize", {"wav": ["here.wav"]}, format="wav") == [plain]
+    assert rows(plans, "transcribe", {"on": ["off"]}, vad="on") == [key_of(plans, "transcribe", vad="on")]
+    assert rows(plans, "transcribe", {"on": ["off"]}, vad=Column("on")) == [key_of(plans, "transcribe")]
+
+
 def test_a_voice_may_be_the_same_for_all_rows(plans):
     plain = key_of(plans, "synthesize")
     frame = pd.DataFrame({"text": ["hello"]})

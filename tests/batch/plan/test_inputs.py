@@ -66,6 +66,16 @@ def test_files_of_every_kind(files, reverser, tmp_path):
     assert b"speechlab_run" in exported.metadata
 
 
+def test_a_folder_whose_names_hold_a_column(reverser, tmp_path):
+    for language, rows in FRAME.groupby("to"):
+        folder = tmp_path / "t" / f"to={language}"
+        folder.mkdir(parents=True)
+        rows.drop(columns="to").to_parquet(folder / "a.parquet")
+    table = translated(tmp_path / "t", reverser, tmp_path, progress=False)
+    assert sorted(table["translation"]) == sorted(TURNED)
+    assert table["to"].astype(str).tolist() == ["ja", "ja", "zh"]
+
+
 def test_lists_of_dicts(reverser, tmp_path):
     rows = FRAME.to_dict("records")
     for source in (rows, iter(rows), pa.Table.from_pandas(FRAME)):
