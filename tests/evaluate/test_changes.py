@@ -173,6 +173,21 @@ def fast():
     return timed(made(right))
 
 
+def test_calls_that_failed_or_of_few_texts_or_other_voices_are_not_slower(fast):
+    factors = [1.4 if row % 2 else 0.7 for row in range(8)]
+    noisy = fast.speed.assign(total_s=factors * fast.speed["total_s"], error=["it broke", *[None] * 7])
+    few = timed(made(right), slower=1.5, count=5).compare(timed(made(right), count=5))
+    twins = [fast.speed, fast.speed.assign(voice="w", total_s=2 * fast.speed["total_s"])]
+    one, other = (replace(fast, speed=pd.concat(pair)) for pair in (twins, twins[::-1]))  # of one name
+    found = [replace(fast, speed=noisy).compare(fast), few, one.compare(other)]
+    ratios = [changes.differences[changes.differences["unit"] == "ratio"] for changes in found]
+    assert [(changes.slower, set(rows["n"])) for changes, rows in zip(found, ratios, strict=True)] == [
+        (False, {7}), (False, {5}), (False, {16}),
+    ]  # fmt: skip
+    assert ratios[1]["low"].isna().all()
+    assert ratios[2][["low", "high"]].to_numpy() == pytest.approx(1)
+
+
 def test_slower_fails_a_ci_job_only_where_asked(fast, tmp_path):
     slow = timed(made(right), slower=1.5)
     for name, report in (("fast", fast), ("slow", slow)):

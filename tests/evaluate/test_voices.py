@@ -253,6 +253,17 @@ def test_takes_tell_how_voices_vary(lab, store):
     assert found.differences["blocks"].tolist() == [4]
 
 
+def test_engines_may_be_named_and_wrong_ones_cost_nothing(served, store):
+    engine, lab = served
+    engine.calls.clear()
+    with pytest.raises(InvalidRequestError, match="nobody"):
+        study(lab, store, FRAME.head(1), engines={"nobody": "x"}, takes=9)
+    assert not engine.calls
+    named = dict.fromkeys((voice.id for voice in lab.voices()), "same")
+    found = study(lab, store, FRAME.head(2), ["clear", "plain"], engines=named)
+    assert found.table["engine"].unique().tolist() == ["same"]
+
+
 def test_one_voice_one_sentence(lab, store):
     alone = study(lab, store, FRAME.head(2), voices=["clear", "clear"])  # named twice, it is one
     assert alone.answer.startswith("Nothing can be advised.")
