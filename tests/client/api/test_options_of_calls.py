@@ -157,6 +157,11 @@ def test_a_key_is_asked_for_once_and_again_when_it_is_refused(server, http, tran
             lab.translate("a", **MEANT)
         assert (keys.given, caught.value.attempts) == (3, 2)
         assert "fresh-key" not in f"{caught.value} {vars(caught.value)} {lab!r}"
+        valid = 4
+        once = lab.with_options(max_retries=0)
+        with pytest.raises(AuthenticationError):
+            once.translate("a", **MEANT)
+        assert once.translate("a", **MEANT).text == "Hello"  # the new key serves the next call
 
 
 async def awaited():

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import speechlab as sl
-from speechlab.client import Client, connect, copy_for_timing, reveal_credentials
+from speechlab.client import Client, Translate, connect, copy_for_timing, reveal_credentials
 from speechlab.errors import (
     ConfigurationError,
     InvalidRequestError,
@@ -16,6 +16,7 @@ from speechlab.errors import (
     ServerError,
     StreamTruncatedError,
 )
+from speechlab.store import Store
 from support.samples import TRANSLATED
 
 HEARD = {"text": "あ", "language": "ja", "confidence": 0.5, "extra": [1]}
@@ -108,6 +109,19 @@ def test_modes_and_the_stores_of_their_calls(service, http, tmp_path, monkeypatc
     wrong = "SPEECHLAB_MODE is 'rerun'; it is one of auto, live, replay"
     with pytest.raises(ConfigurationError, match=wrong):
         connect()
+
+
+def test_what_a_batch_kept_in_place_of_a_call_is_the_answer(store, http):
+    with Store(store) as kept:
+        kept.put("v", operation="voices", request={"base_url": "http://x"}, response={"service": SERVICE})
+        kept.keep_facts("v", {"service": SERVICE, "body": [http.VOICE]})
+        asked, answer = Translate("あ", **MEANT), {"text": "Hello", "model": "m", "prompt_tokens": 3}
+        key = asked.compute_key(SERVICE)
+        kept.put(key, operation="translate", request=asked.parameters, response=answer)
+        kept.keep_facts(key, {"response": {"text": "of a former one"}, "body": TRANSLATED})
+        with Client(store=kept, mode="replay") as lab:
+            meaning = lab.translate("あ", **MEANT)
+            assert (meaning.text, meaning.model, meaning.usage.prompt_tokens) == ("Hello", "m", 3)
 
 
 def test_store_none_is_no_store(service, store, http, tmp_path, monkeypatch):

@@ -85,6 +85,16 @@ def test_threads_that_begin_a_stream_together_send_it_once(server, lab, http, wa
     assert len(server.requests) == 1
 
 
+def test_of_two_that_read_one_stream_the_second_is_told(server, lab, http, wav):
+    server.script(http.chunked(wav[:1000], 1.0, wav[1000:]))
+    with speech(lab, http) as stream, ThreadPoolExecutor(2) as pool:
+        next(stream)
+        errors = [each.exception(20) for each in [pool.submit(next, stream) for _ in range(2)]]
+        (told,) = [error for error in errors if error is not None]
+        assert isinstance(told, ConfigurationError)
+        assert stream.collect().encoded == wav
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["speech", "translation"])
 def test_the_time_of_a_call_bounds_its_stream(server, http, wav, kind):

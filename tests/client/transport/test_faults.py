@@ -137,6 +137,14 @@ def test_nobody_listens(http, clock, wire):
     assert address in str(caught.value)
 
 
+def test_the_calls_time_bounds_its_retries(server, http, clock):
+    server.script(http.reply(503, b"", Retry_After="40"))
+    times = {"timeout": 100, "patience_s": 200, "clock": clock, "rng": http.Half()}
+    with Client(server.base_url, **times) as lab, pytest.raises(ServerError):
+        translate(lab)
+    assert (len(server.requests), sum(clock.slept) < 100) == (3, True)
+
+
 def test_015_a_reply_that_is_cut_is_not_paid_for_twice(server, http, wire):
     head = b"HTTP/1.1 200 X\r\nContent-Type: audio/wav\r\nContent-Length: 1000\r\n\r\n"
     with Client(server.base_url, transport=wire) as lab:

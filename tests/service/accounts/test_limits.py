@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 
 import pytest
 from hypothesis import given
@@ -23,6 +24,7 @@ from speechlab.service import (
 from support.clients import Http
 from support.clock import eventually
 from support.sockets import read_until
+from support.staged import used
 
 
 class Clock:
@@ -113,6 +115,20 @@ def test_s16_s50_running_requests_count_until_they_are_over(stage, error_body, s
         # Its client is gone: the place is free.
         assert eventually(lambda: service.speak().status == 200)
         assert [service.speak(voice).status for voice in ("broken", "plain")] == [500, 200]
+
+
+def test_s7_s86_what_a_full_queue_refuses_does_not_count(stage, error_body, tmp_path):
+    limits = {"queue_limit": 1, "service_requests_per_minute": {"tts": 2}}
+    with stage(data_dir=tmp_path, **limits) as service:
+        held = threading.Thread(target=lambda: service.speak("gated"))
+        held.start()
+        assert eventually(lambda: service.speaker.calls)
+        for _ in range(2):
+            body = error_body(service.speak(), 429, "ErrRateLimited")
+            assert body["context"] == ["tts", "capacity"]
+        service.speaker.gate.set()
+        held.join()
+    assert len(used(tmp_path)) == 1
 
 
 def test_refusals_of_one_limit_leave_the_others_unused(stage, error_body, talk):

@@ -127,6 +127,7 @@ def test_s86_answers_that_are_none_are_502(stage, error_body):
             body = error_body(front.http.recognize(WAV), 502, "ErrBackendUnreachable")
             assert body["context"] == ["asr", "backend"], what
             assert "127.0.0.1" not in body["error"], what
+            assert (what == "302") == ("302" in body["error"]), what  # which is not followed
             told = front.http.request("GET", "/readyz").json()["recognizer"]["last"]
             assert told == body["error"], what
         assert len(backend.heads) == len(NO_ANSWERS)

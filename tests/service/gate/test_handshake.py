@@ -75,6 +75,7 @@ NO_HANDSHAKES = [
 def test_115_119_what_is_no_handshake(staged, caplog):
     for change in NO_HANDSHAKES:
         refused(shake(staged.http, **change), "invalid_websocket_upgrade")
+    refused(shake(staged.http, Authorization=f"Basic {staged.http.key}"), "invalid_token_format")
     assert staged.http.request("GET", "/healthz").status == 200  # after all that the refusals do
     assert "internal error" not in caplog.messages
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from speechlab.engines import EngineVoice, TranslationDelta
 from speechlab.errors import ConfigurationError, ModelError
-from speechlab.service import Provider, ServedEngine, run_service, voice_uuid
+from speechlab.service import Database, Provider, ServedEngine, run_service, voice_uuid
 from support.clients import KEY, Http
 from support.clock import eventually
 from support.staged import CANARY, NO_ENGINES, staged_config, used
@@ -52,6 +53,15 @@ def test_an_engine_that_does_not_work_is_not_ready(error_body, fault):
         assert reply.headers["retry-after"]
         assert b"secret" not in reply.body
         assert http.request("GET", "/healthz").status == 200
+
+
+def test_a_data_folder_that_fails_is_not_ready(stage, error_body, tmp_path):
+    with stage(data_dir=tmp_path) as service:
+        with contextlib.closing(Database(tmp_path)) as database:
+            database.write("DROP TABLE keys")
+        reply = service.http.request("GET", "/readyz")
+        error_body(reply, 503, "ErrOverloaded")
+        assert str(tmp_path) not in reply.body.decode()
 
 
 class Weighty:
