@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from speechlab import batch
 from speechlab.client import Client
+from speechlab.store import Store
 from support.batches import quiet, texts
 from support.forked import script
 from support.translator import Translator, Wire
@@ -113,6 +117,15 @@ def test_all_that_was_written_is_read(folder, how):
     assert "can only be read" in told[0]
     assert "cannot write" in told[1] or "can only be read" in told[1]
     assert (folder / "store.sqlite").read_bytes() == before
+
+
+@pytest.mark.slow
+def test_a_read_only_store_of_another_version_is_refused(folder):
+    with Store(folder), closing(sqlite3.connect(folder / "store.sqlite")) as db:
+        db.execute("PRAGMA user_version = 7")
+    lock(folder)
+    (told,) = read("refused(lambda: Store(folder))", folder)
+    assert "is of another version of speechlab (its schema is 7, the one known here 1)" in told
 
 
 @pytest.mark.slow

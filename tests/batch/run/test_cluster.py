@@ -194,6 +194,22 @@ def test_the_rate_is_one_for_all_workers(cluster, translator, reverser, store):
     assert began[-1] - began[0] >= 0.8 * 58 / LIMIT
 
 
+@pytest.mark.slow
+def test_leases_that_are_cancelled_are_given_out_again(cluster, translator, reverser, store):
+    from distributed import Future
+
+    translator.delay_s = 0.02
+
+    def cancel():
+        more_than(translator, 10)
+        client = cluster.client
+        client.cancel([Future(key, client) for key in client.futures], force=True)
+
+    with meanwhile(cancel):
+        table = batch.translate(texts(60), reverser, **on(cluster, store))
+    all_there(table)
+
+
 def test_a_worker_that_does_not_see_the_store(cluster, reverser, translator, store):
     def hide(sees):
         import sys

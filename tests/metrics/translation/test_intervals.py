@@ -1,6 +1,7 @@
 """Intervals, tokenizers, tables and glossaries of translations."""
 
 import random
+import sys
 from importlib.util import find_spec
 
 import numpy as np
@@ -68,6 +69,25 @@ def test_tokenizers_fit_the_language():
         assert f"|tok:{tokenizer}|" in score_translations(*texts, language=language).signatures["bleu"]
     with pytest.warns(UserWarning, match="name the language"):  # where BLEU would be zero
         score_translations(["今日は良い天気です。"] * 2, ["今日は良い天気だ。"] * 2)
+
+
+def test_mecab_is_used_where_it_is_installed(monkeypatch, tmp_path):
+    """Modules that stand in for it, with the dictionary that sacrebleu wants."""
+    texts = ["今日は晴れです"], ["今日は雨です"]
+    assert "tok:char" in score_translations(*texts, language="ja").signatures["bleu"]
+    (tmp_path / "ipadic.py").write_text("MECAB_ARGS = ''")
+    (tmp_path / "MeCab.py").write_text(
+        "from types import SimpleNamespace\n"
+        "class Tagger:\n"
+        "    def __init__(self, options): pass\n"
+        "    def dictionary_info(self): return SimpleNamespace(size=392126, next=None)\n"
+        "    def parse(self, line): return ' '.join(line)\n"
+        "    def version(self): return '0'\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("MeCab", "ipadic", "sacrebleu.tokenizers.tokenizer_ja_mecab"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    assert "tok:ja-mecab" in score_translations(*texts, language="ja-JP").signatures["bleu"]
 
 
 @pytest.fixture
