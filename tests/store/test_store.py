@@ -132,6 +132,12 @@ def test_no_space_left(tmp_path):
     assert second == "True True []"
 
 
+def test_a_folder_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(StoreError, match=r"cannot write .*; choose a folder that you may write to"):
+        Store(tmp_path / "file" / "store")
+
+
 def test_a_file_that_is_no_database(tmp_path):
     (tmp_path / "store.sqlite").write_bytes(b"not a database, but long enough to look like something" * 50)
     with pytest.raises(StoreError, match="not a store"):
