@@ -8,6 +8,7 @@ import pytest
 
 from speechlab.client import Client
 from speechlab.errors import APIConnectionError, ConfigurationError, SpeechLabError
+from support.forked import script
 from support.sockets import Listener
 
 
@@ -70,3 +71,29 @@ def ask_both_ways(address, **options):
                 ask()
             errors.append(caught.value)
     return errors
+
+
+def test_a_proxy_that_cannot_be_used():
+    """In a process where two packages are missing."""
+    code = """
+import os, sys
+from speechlab.client import Client
+from speechlab.errors import SpeechLabError
+sys.modules["socksio"] = sys.modules["python_socks"] = None
+for scheme in ("socks5", "odd"):
+    os.environ["HTTPS_PROXY"] = f"{scheme}://me:hidden@127.0.0.1:1"
+    with Client("https://speech.invalid", api_key="sl:canary-0f8fad5b", max_retries=0) as lab:
+        session = lab.realtime(voice="0f8fad5b-d9cb-469f-a165-70867728950e", format="pcm")
+        for ask in (lab.voices, session.open):
+            try:
+                ask()
+            except SpeechLabError as error:
+                print(type(error).__name__, error)
+"""
+    done = script(code, env={"PATH": "/usr/bin:/bin"})
+    assert not done.stderr
+    for line, scheme in zip(done.stdout.splitlines(), ["socks5"] * 2 + ["odd"] * 2, strict=True):
+        assert line.startswith("ConfigurationError the proxy of the environment")
+        assert "NO_PROXY" in line
+        assert "hidden" not in line
+        assert ("pip install 'speechlab[socks]'" in line) == (scheme == "socks5")
