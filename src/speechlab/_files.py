@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,6 +22,7 @@ _URL = re.compile(r"\s*([a-z][a-z0-9+.-]+://)(?:[^/@\s]*@)?([^/?#\s]{0,80})", re
 _SEPARATORS = re.compile(r"[/\\]")
 _LONGEST_NAME = 255  # characters, which no file system exceeds
 _LONG_PATH = 1_000
+_ALIKE = 0.75  # of two names
 # Windows replaces no file that a process has open, as a scanner of viruses may for a moment.
 _REPLACE_ATTEMPTS = 10 if os.name == "nt" else 1
 _REPLACE_PAUSE_S = 0.1
@@ -39,6 +41,32 @@ def expand_user_path(path: str | os.PathLike[str]) -> Path:
         return as_path.expanduser()
     except RuntimeError:  # no user of this name: ``~name`` is a file
         return as_path
+
+
+def check_place_exists(
+    path: Path, allowed: str = "a folder of recordings or a table", parameter: str = "path"
+) -> None:
+    """Refuse a path where nothing is, and say in which folder, what is called nearly so, and what is allowed."""
+    if not _is_absent(path):
+        return
+    folder = path.absolute()
+    while _is_absent(folder) or not folder.is_dir():
+        folder = folder.parent
+    missing, near = path.absolute().relative_to(folder), []
+    with suppress(OSError):
+        near = get_close_matches(missing.parts[0], [child.name for child in folder.iterdir()], 1, _ALIKE)
+    meant = f"; did you mean {near[0]!r}? Give" if near else "; give"
+    message = f"there is no file or folder {str(missing)!r:.100} in {folder}{meant} {allowed}"
+    raise InvalidRequestError(message, parameter=parameter)
+
+
+def _is_absent(path: Path) -> bool:
+    try:
+        return not path.exists()
+    except PermissionError:
+        return False
+    except (OSError, ValueError):  # no valid name
+        return True
 
 
 def _check_not_data_or_url(text: str) -> None:

@@ -12,6 +12,7 @@ from speechlab.datasets._load import available, datasheet, prompts, zh_speech
 from speechlab.datasets._manifests import MANIFEST_ENDINGS as MANIFEST_ENDINGS
 from speechlab.datasets._manifests import find_usual_columns
 from speechlab.datasets._manifests import read_manifest as read_manifest
+from speechlab.datasets._places import build_empty_folder_error as build_empty_folder_error
 from speechlab.datasets._places import is_recording_file
 from speechlab.datasets._read import from_hugging_face, read, to_table
 from speechlab.datasets._replies import transcript_of

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from speechlab._arguments import build_argument_error, is_missing
-from speechlab._files import expand_user_path
+from speechlab._files import check_place_exists, expand_user_path
 from speechlab._pandas import pd
 from speechlab._traces import warn_user
 from speechlab.audio import FileSegment
@@ -249,9 +249,8 @@ def find_recordings(places: Iterable[str | os.PathLike[str]]) -> list[Path | str
             continue
         place = expand_user_path(given)
         if not place.is_dir():
-            if not place.exists() and not is_recording_file(place):
-                message = f"there is no recording or folder {place}; check the path"
-                raise InvalidRequestError(message, parameter="path")
+            if not is_recording_file(place):
+                check_place_exists(place)
             found.append(place.absolute())
             continue
         for folder, names, files in os.walk(place.absolute()):
@@ -302,6 +301,8 @@ def select_recordings(path: Any, layout: str | None) -> Sequence[Path | str] | N
         is_one = PurePosixPath(find_file_name(str(hide_secrets(path)))).suffix.lower() in _ENDINGS
         return find_recordings([path]) if is_one and layout is None else None
     where = expand_user_path(path)
+    if layout is None:
+        check_place_exists(where)
     if layout is None and is_recording_file(where) and where.is_file():
         return [where.absolute()]
     if layout is not None or not where.is_dir() or find_corpus(where.absolute(), None) is not None:
@@ -325,6 +326,13 @@ def select_recordings(path: Any, layout: str | None) -> Sequence[Path | str] | N
     return sounds or None
 
 
+def build_empty_folder_error(where: str | os.PathLike[str]) -> InvalidRequestError:
+    """Make the error for a folder without recordings."""
+    endings = f"{', '.join(_ENDINGS[:-1])} or {_ENDINGS[-1]}"
+    message = f"{where} has no recordings; give a folder with files that end in {endings}"
+    return InvalidRequestError(message, parameter="path")
+
+
 def build_layout_error(where: Path, layout: str | None) -> InvalidRequestError:
     if not where.is_dir():
         message = f"there is no folder {where}; check the path, or leave out layout= for a manifest"
@@ -332,6 +340,8 @@ def build_layout_error(where: Path, layout: str | None) -> InvalidRequestError:
     names = layout or " or ".join(CORPORA)
     endings = {".csv", ".tsv", ".jsonl", ".json", ".parquet"}
     files = sorted(path.name for path in where.iterdir() if path.suffix in endings)
+    if layout is None and not files:
+        return build_empty_folder_error(where)
     hint = f", as {' or '.join(files[:3])} there" if files else ""
     message = (
         f"{where} is not a folder in the layout of {names}; give the unpacked folder, recordings, or a "

@@ -76,9 +76,6 @@ def check_table_path(path: Path) -> None:
             raise InvalidRequestError(message, parameter="source")
         return
     resolve_table_format(path)
-    if not path.is_file():
-        message = f"{path} does not exist; name a file with a table, or a folder of Parquet files"
-        raise InvalidRequestError(message, parameter="source")
 
 
 def read_column_names(path: Path) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from speechlab._arguments import is_dask_frame
-from speechlab._files import expand_user_path
+from speechlab._files import check_place_exists, expand_user_path
 from speechlab._frames import is_polars_frame, to_pandas_frame, to_pandas_series
 from speechlab._pandas import pd
 from speechlab.datasets import is_recording_file
@@ -109,6 +109,8 @@ def open_source(source: Table, column: str) -> TableSource:
         path = expand_user_path(source)
         if column == "audio" and (is_recording_file(path) or (path.is_dir() and not has_table(path))):
             return open_source(read_dataset(path), column)
+        folder = "a folder of recordings, or " if column == "audio" else ""
+        check_place_exists(path, f"{folder}{FILES_ALLOWED}", "source")
         check_table_path(path)
         return TableSource(path=path, columns=read_column_names(path))
     if is_dask_frame(source):

@@ -67,7 +67,7 @@ def transcribe(
     with print_warnings():
         table = datasets.read(recordings)[["audio"]]
     if not len(table):
-        raise InvalidRequestError(f"{recordings[0]} has no recordings", parameter="recordings")
+        raise datasets.build_empty_folder_error(recordings[0])
     names = datasets.row_keys(table)
     options = {"language": language, "hotwords": hotword or None}
     with connect(engines=None if model is None else _choose_engine(model)) as lab:
@@ -165,4 +165,4 @@ def _write_files(
         with write_atomically(target) as draft:
             draft.write_bytes(content)
         count += 1
-    note(f"{place}: {count:,} files")
+    note(f"folder {place}: {count:,} {'file' if count == 1 else 'files'} written")
