@@ -6,7 +6,14 @@ import io
 
 import pandas as pd
 
-from speechlab.cli._console import _SafeConsole, console, print_headline, print_plain
+from speechlab.cli._console import (
+    _SafeConsole,
+    build_empty_table,
+    console,
+    print_headline,
+    print_plain,
+    print_table,
+)
 
 
 def printed(capsys, monkeypatch, width, table, figures):
@@ -36,3 +43,13 @@ def test_marks_are_words_where_the_console_cannot_write_them():
     _SafeConsole(file=output, width=80).print("[green]✓[/] engines … [red]✗[/] service – gone")
     output.seek(0)
     assert output.read() == "ok engines ... FAILED service - gone\n"
+
+
+def test_a_row_of_a_table_is_one_line_where_there_is_no_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(console, "width", 30)
+    table = build_empty_table("Voices", "name", "id")
+    table.add_row("a voice with a long name", "d4069e78-3426-58fb-bb21-63b96328a97d")
+    print_table(table)
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-1].split("  ") == ["a voice with a long name", "d4069e78-3426-58fb-bb21-63b96328a97d"]
+    assert console.width == 30

@@ -53,6 +53,7 @@ def test_one_recording_is_printed_and_several_become_files(run, spoken):
     assert done.stdout.count("\n") == 1
     done = run("transcribe", "mine", "--to", "srt", "--language", "en")
     assert done.returncode == 0, done.stderr
+    assert "folder transcripts: 2 files written" in done.stderr
     assert sorted(path.name for path in (run.root / "transcripts").iterdir()) == ["a.srt", "b.srt"]
     assert "train" in (run.root / "transcripts" / "a.srt").read_text("utf-8").lower()
     assert sl.segments.read(run.root / "transcripts" / "b.srt")["end"].max() < 10
@@ -100,8 +101,11 @@ def test_voices_are_listed(run):
     done = run("voices", "--language", "ja")
     assert done.returncode == 0, done.stderr
     assert "name" in done.stdout
+    ids = [line.split()[-1] for line in done.stdout.splitlines()[2:]]
     lines = run("voices", "--json").stdout.splitlines()
-    assert len({json.loads(line)["id"] for line in lines}) == len(lines) > 2
+    voices = [json.loads(line) for line in lines]
+    assert len({voice["id"] for voice in voices}) == len(lines) > 2
+    assert ids == [voice["id"] for voice in voices if "ja" in voice["language"]]
 
 
 def test_the_commands_of_the_readme(run, spoken):

@@ -65,6 +65,19 @@ def build_empty_table(title: str, *columns: str, right: tuple[str, ...] = ()) ->
     return table
 
 
+def print_table(table: Table) -> None:
+    """Print a table: folded to a terminal's width, else with each row in one line, where programs look for it."""
+    width = console.width
+    if not console.is_terminal:
+        console.width = max(
+            width, console.measure(table, options=console.options.update(max_width=10_000)).maximum
+        )
+    try:
+        console.print(table)
+    finally:
+        console.width = width
+
+
 def say(text: str) -> None:
     """Print a sentence: wrapped between words on a terminal, else in one line, where programs look for it."""
     console.print(escape(text), soft_wrap=not console.is_terminal)

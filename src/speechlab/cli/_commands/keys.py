@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from speechlab.cli._console import build_empty_table, console, errors
+from speechlab.cli._console import build_empty_table, console, errors, print_table
 from speechlab.cli._options import option, register_command
 from speechlab.display import format_count
 from speechlab.errors import InvalidRequestError
@@ -91,7 +91,10 @@ def list_keys(**shared: Any) -> None:
             ),
             _format_key_times(key, now),
         )
-    console.print(table if keys else "there are no keys yet; make one with: speechlab keys create NAME")
+    if keys:
+        print_table(table)
+    else:
+        console.print("there are no keys yet; make one with: speechlab keys create NAME")
     for key_id, key_limits in limits.items():  # of "all", services, and keys of the settings
         console.print(f"{key_id}: {', '.join(_format_limits(key_limits))}")
 

@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from speechlab.cli._commands._direct.answers import exit_if_failed, make_batch, note, read_texts
-from speechlab.cli._console import build_empty_table, console, print_plain
+from speechlab.cli._console import build_empty_table, print_plain, print_table
 from speechlab.cli._options import check_writable
 from speechlab.errors import InvalidRequestError
 
@@ -88,4 +88,4 @@ def voices(
     for voice in found:
         cells = (voice.short_name, voice.language, voice.gender, voice.description, voice.id)
         table.add_row(*map(escape, cells))
-    console.print(table)
+    print_table(table)
