@@ -103,8 +103,12 @@ def describe_missing_columns(
     table: str = "the table",
     frame: object = None,
     asked: Collection[object] = (),
+    arguments: Collection[str] = (),
 ) -> str:
-    """Message for missing columns: their names, the columns of the table, and those that may be meant."""
+    """Message for missing columns: their names, the columns of the table, and those that may be meant.
+
+    ``arguments`` are those of the call that name a column, and have its name if none is given.
+    """
     missing_names = ", ".join(f"{name!r:.60}" for name in names)
     columns = list(have)
     taken = {name for name in asked if isinstance(name, str)}
@@ -114,7 +118,25 @@ def describe_missing_columns(
         f"{column!r} for {name!r:.60}" for name, column in zip(names, likely, strict=True) if column
     )
     meant = f"; did you mean {may_be}?" if may_be else ""
-    return f"{table} has no column {missing_names}; it has {', '.join(map(repr, columns)) or 'none'}{meant}"
+    examples = [
+        f"{name}={column!r}" if column else f"{name}=..."
+        for name, column in zip(names, likely, strict=True)
+        if isinstance(name, str) and name in arguments
+    ]
+    how = f"{'' if meant else '.'} Name it by {', '.join(examples)}" if examples else ""
+    shown = list_columns(have if is_pandas_frame(have) else columns)
+    return f"{table} has no column {missing_names}; it has {shown}{meant}{how}"
+
+
+# Key of a table's ``attrs``: the names in its file of the columns that have another one here.
+OWN_NAMES = "speechlab_own_names"
+
+
+def list_columns(table: pd.DataFrame | Iterable[object]) -> str:
+    """Return the names of columns for a message, with those that they have in the file of a table."""
+    own = table.attrs.get(OWN_NAMES, {}) if is_pandas_frame(table) else {}
+    shown = [f"{own[name]!r} (read as {name!r})" if name in own else repr(name) for name in list(table)]
+    return ", ".join(shown) or "none"
 
 
 def propose_name(known: Iterable[str], name: object) -> str:

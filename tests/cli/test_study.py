@@ -207,6 +207,7 @@ ENDS = {
     ("recognition", "clips.csv", "--out", "o", "--noise-db", 200): (2, "--noise-db: noise_db is [200.0]"),
     ("recognition", "clips.csv", "--out", "o", "--band", "wide"): (2, "as in --band 300-3400"),
     ("recognition", "clip.csv", "--out", "o", "--service", "b b=http://x"): (2, "set SPEECHLAB_API_KEY_B_B"),
+    ("recognition", "clips.csv", "--out", "o", "--hypothesis", "a=out/a"): (2, "neither a column nor a file"),
     ("recognition", "clips.csv", "--out", "o", "--setting", "a={"): (2, "is no JSON"),
     ("translation", "own.csv", "--out", "o", *OWN[:2]): (2, "--column source_lang=NAME or --source-lang"),
     ("translation", "own.csv", "--out", "ways", *WAYS): (0, "that takes references, or translations back."),

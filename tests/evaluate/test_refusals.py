@@ -85,6 +85,9 @@ def test_of_what_a_service_would_be_asked(tmp_path, lab):
     half = texts.assign(text=pd.Series(["half \ud83d"], dtype=object))
     twice = pd.concat([texts, texts[["text"]]], axis=1)
     both = texts.assign(source_lang="en", target_lang="ja")
+    named = tmp_path / "named.csv"
+    sounds["audio"][0].save(tmp_path / "a.wav")
+    named.write_text("path,words\na.wav,おはよう\n", "utf-8")
     how = {"store": tmp_path, "progress": False}
     names = {
         "recognition": lambda frame=sounds, lab=lab, **options: evaluate.recognition(
@@ -103,7 +106,16 @@ def test_of_what_a_service_would_be_asked(tmp_path, lab):
         "latency": lambda texts="One.", lab=None, **options: evaluate.latency(lab, texts, "ann", **options),
     }
     check(
-        "services", tmp_path, lab=lab, sounds=sounds, texts=texts, half=half, twice=twice, both=both, **names
+        "services",
+        tmp_path,
+        lab=lab,
+        sounds=sounds,
+        texts=texts,
+        half=half,
+        twice=twice,
+        both=both,
+        named=named,
+        **names,
     )
 
 

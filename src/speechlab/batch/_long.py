@@ -111,7 +111,9 @@ def _transcribe_recordings(
     source = open_source(frame, "audio")
     column = remaining.pop("audio", source.columns[0] if source.series else "audio")
     if source.columns and column not in source.columns:
-        raise InvalidRequestError(describe_missing_columns(source.columns, column), parameter=str(column))
+        raise InvalidRequestError(
+            describe_missing_columns(source.columns, column, arguments=("audio",)), parameter=str(column)
+        )
     if remaining.setdefault("vad", "segments") != "segments":
         raise InvalidRequestError("long recordings are transcribed with vad='segments'", parameter="vad")
     how = {name: remaining.pop(name) for name in CallingOptions.__annotations__ if name in remaining}

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from speechlab._arguments import find_text_column, is_missing
+from speechlab._arguments import OWN_NAMES, find_text_column, is_missing
 from speechlab._pandas import pd
 from speechlab._traces import warn_user
 from speechlab._untrusted import load_json
@@ -183,6 +183,8 @@ def rename_to_study_columns(rows: pd.DataFrame, columns: Mapping[str, str], path
             while new[name] in rows.columns:
                 new[name] += "_"
     renamed = rows.rename(columns=new)
+    if own := {name: str(column) for column, name in new.items() if name != column}:
+        renamed.attrs[OWN_NAMES] = own
     if not {"audio", "text"} & set(renamed.columns):
         have = ", ".join(repr(str(name)) for name in rows.columns) or "none"
         message = f"{path} has neither recordings nor texts, only {have}; say which they are"

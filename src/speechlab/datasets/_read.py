@@ -307,6 +307,7 @@ class _HuggingFacePieces:
         self, rows: pd.DataFrame, sounds: list[str], columns: Mapping[str, str], dataset: Any
     ) -> pd.DataFrame:
         renamed = rename_to_study_columns(rows, columns, "the data set")
+        renamed.attrs.clear()
         for name in {*sounds, "audio"} & set(renamed.columns):
             found = resolve_recordings(renamed[name].tolist(), Path())
             renamed[name] = pd.Series(found, renamed.index, dtype="object")

@@ -21,7 +21,7 @@ from speechlab.contract import Language
 from speechlab.datasets import find_usual_columns
 from speechlab.errors import InvalidRequestError, SpeechLabError
 from speechlab.remote import PREFETCHED_ROWS, hide_secrets, prefetch
-from speechlab.text import language_code
+from speechlab.text import guess_language, language_code
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,11 +100,14 @@ def _describe_missing_columns(
     free = [name for name in frame.columns if name not in names.values()]
     likely = {argument: find_likely_column(free, argument, frame) for argument in absent}
     example = ", ".join(f"{argument}={name!r}" for argument, name in likely.items() if name)
-    problem = describe_missing_columns(
-        frame.columns, *(requested[argument] for argument in absent), table="frame"
-    )
+    problem = describe_missing_columns(frame, *(requested[argument] for argument in absent), table="frame")
     advice = f"Name them in the call, as in {example or f'{absent[0]}=...'}, or rename them"
-    codes = [f"{argument}='en'" for argument in absent if argument in _LANGUAGES]
+    seem = guess_language(frame[names["text"]].dropna().astype(str)) if "text" in names else None
+    codes = [
+        f"{argument}='{(argument != 'target_lang' and seem) or 'en'}'"
+        for argument in absent
+        if argument in _LANGUAGES
+    ]
     return f"{problem}. {advice}{f'; {codes[0]} is for all rows' if codes else ''}"
 
 

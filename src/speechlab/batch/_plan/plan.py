@@ -224,7 +224,8 @@ def check_columns(frame: pd.DataFrame, plan: Plan) -> None:
     absent = [name for name in step.needs if name not in frame.columns]
     if absent:
         raise InvalidRequestError(
-            describe_missing_columns(frame.columns, *absent, frame=frame), parameter=str(absent[0])[:60]
+            describe_missing_columns(frame.columns, *absent, frame=frame, arguments=("audio", "text")),
+            parameter=str(absent[0])[:60],
         )
     check_unique_columns(frame)
     for name in step.needs:

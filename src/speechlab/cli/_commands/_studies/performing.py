@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.markup import escape
 
+from speechlab._arguments import list_columns, propose_name
 from speechlab._platform import get_text_dtype
 from speechlab.cli._commands._studies.systems import connect_services, parse_columns, to_study_arguments
 from speechlab.cli._console import (
@@ -132,6 +133,7 @@ def read_and_run_study(
         rows = datasets.read(
             source, language=code, split=split or None, columns=column_names, transcripts=files
         )
+        _check_hypotheses(had, files, rows)
         had.update({name: name for name in files})
         if n is not None:
             strata = [name for name in ("language",) if name in rows.columns]
@@ -148,6 +150,17 @@ def read_and_run_study(
         if recorded:
             recorded["recognizer"] = next(iter(lab.values())) if isinstance(lab, dict) else lab
         return study(None if recorded else lab, rows, progress=progress, **options, **recorded)
+
+
+def _check_hypotheses(had: Mapping[str, str], files: Mapping[str, str], rows: pd.DataFrame) -> None:
+    """Refuse a hypothesis that is neither a column nor a file or folder."""
+    for name, place in had.items():
+        if name not in files and place not in rows.columns:
+            message = (
+                f"--hypothesis {name}={place}: there is neither a column nor a file or folder of this name"
+            )
+            columns = f"the columns are {list_columns(rows)}{propose_name(map(str, rows.columns), place)}"
+            raise InvalidRequestError(f"{message}; {columns}", parameter="hypothesis")
 
 
 def _add_guessed_language(rows: pd.DataFrame) -> pd.DataFrame:
@@ -283,10 +296,12 @@ def _check_columns(source: str | Path, rows: pd.DataFrame, needed: Sequence[str]
                 f"--column {name}=NAME",
                 *([f"--{name.replace('_', '-')} CODE"] if name in CODES else []),
             ]
-            have = ", ".join(map(repr, rows.columns))
+            unsure = (
+                ", and its texts do not show theirs" if name == "language" and "text" in rows.columns else ""
+            )
             message = (
-                f"{hide_secrets(source)} has no column {name!r}; it has {have}. Give {' or '.join(remedies)}, or "
-                "rename one"
+                f"{hide_secrets(source)} has no column {name!r}{unsure}; it has {list_columns(rows)}. Give "
+                f"{' or '.join(remedies)}, or rename one"
             )
             raise InvalidRequestError(message, parameter="column")
 
