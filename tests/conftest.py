@@ -1,7 +1,5 @@
 """What all tests share: folders of their own, and one real service for those that need a real one."""
 
-from __future__ import annotations
-
 import gc
 import os
 import re

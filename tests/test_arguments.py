@@ -1,7 +1,5 @@
 """The checks of arguments that the rooms share."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

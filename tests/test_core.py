@@ -1,7 +1,5 @@
 """The core works where its five packages alone are installed, and says in a sentence what else is needed."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The exception tree: drawn as built, survives pickling, says something."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import re

@@ -1,7 +1,5 @@
 """The examples in docstrings run (tests/test_rooms.py holds that every public callable has one, or a reason)."""
 
-from __future__ import annotations
-
 import doctest
 
 import pytest

@@ -1,7 +1,5 @@
 """The pages on how to add something run, each from its first block to its last."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

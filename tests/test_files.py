@@ -1,7 +1,5 @@
 """Files that are there as a whole or not at all."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Messages that meet people half way: each says what was likely meant, or what to do."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

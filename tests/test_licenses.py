@@ -1,7 +1,5 @@
 """docs/packages.csv lists every package that the toolkit and the embedded service bring along."""
 
-from __future__ import annotations
-
 import csv
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """What the ground knows of this machine and this process."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Tables of polars go in at every door as those of pandas do."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """Nothing that speechlab loads reports home."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The README is a promise: what it names is there. (tests/test_wheel.py runs what it shows.)"""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

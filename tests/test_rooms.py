@@ -1,7 +1,5 @@
 """The rooms hold: light imports, one door each, small folders and functions, no circles, names that are pinned."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -3,8 +3,6 @@
 That a right page is built without a word is seen when the whole site is built, where a warning is an error.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Each numbered statement of the contract is held by a check of conform, or by a test that is named after it."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Pyright reads the public API as mypy does (``poe check`` runs mypy over this folder)."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -2,8 +2,6 @@
 the README shows. (The environment of the other tests has the newest.)
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

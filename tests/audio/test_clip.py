@@ -1,7 +1,5 @@
 """The clip as a value, and what can be measured of it."""
 
-from __future__ import annotations
-
 import io
 import math
 import pickle

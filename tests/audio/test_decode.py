@@ -1,7 +1,5 @@
 """Decoding what is damaged, forged, endless, or merely unusual; formats, and what looks like them."""
 
-from __future__ import annotations
-
 import struct
 import tracemalloc
 from io import BytesIO

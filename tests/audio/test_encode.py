@@ -1,7 +1,5 @@
 """Whole files and streams: what goes in comes out, as long as it was."""
 
-from __future__ import annotations
-
 import tracemalloc
 import wave
 from io import BytesIO

@@ -3,8 +3,6 @@
 Then recordings in pieces, and parts of long ones that are read where they are asked for.
 """
 
-from __future__ import annotations
-
 import struct
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """What counts as a recording: the same forms wherever one is taken."""
 
-from __future__ import annotations
-
 import io
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A small service that can be told to misbehave, a client of it, and a store."""
 
-from __future__ import annotations
-
 import pytest
 
 from speechlab.client import Client

@@ -1,7 +1,5 @@
 """What the functions take: said by their signatures, and refused by type and in words before anything is asked."""
 
-from __future__ import annotations
-
 import inspect
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables through the real service: order, types, errors as rows, nothing asked twice."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

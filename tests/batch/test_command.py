@@ -1,7 +1,5 @@
 """``speechlab batch`` as a process of its own."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """The guides run, from their first block to their last, with a real voice; and paths that begin at home."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Long recordings: cut, asked for piece by piece, and put together in bounded memory."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Plans, runs and tables, each alone: on a small service that can be told to misbehave."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

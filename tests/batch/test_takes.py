@@ -1,7 +1,5 @@
 """Lines that are checked and taken again: voices that lose, repeat, cut and drift, a recognizer that slips."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

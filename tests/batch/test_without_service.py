@@ -1,7 +1,5 @@
 """A batch asks of the service only what it needs: a closed catalogue, a service that is off or another one."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

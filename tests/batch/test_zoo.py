@@ -1,7 +1,5 @@
 """Tables with columns of every kind come through: to the table, to the run in its store, and to files."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 

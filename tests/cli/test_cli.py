@@ -1,7 +1,5 @@
 """The command line as people use it: a process of its own, real engines, exit codes."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What the console prints: tables as wide as it is, and characters that do not steer it."""
 
-from __future__ import annotations
-
 import io
 
 import pandas as pd

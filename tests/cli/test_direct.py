@@ -1,7 +1,5 @@
 """``say``, ``transcribe``, ``translate`` and ``voices``, with real engines, as people use them."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """``speechlab study``: its options, what it prints, and the status that it ends with."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

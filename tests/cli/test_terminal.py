@@ -1,7 +1,5 @@
 """The command in a terminal of 80 columns: what it asks, what it shows, and how it ends when it is interrupted."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """``speechlab watch`` as cron runs it: the same set asked again, and the status that says what became of it."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A server that misbehaves on purpose, and a client of it whose time passes only by sleeping."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The guide and the page on any system run, with real engines; recipes of vendors load nothing."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Functions that take many calls at once: what they get, and that each row has its own result, error and time."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """The embedded service: started once, shared, replaced when it is stale, and gone with its last user."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

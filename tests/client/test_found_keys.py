@@ -1,7 +1,5 @@
 """Keys are found in the environment, `.env`, the keyring and by asking, in that order; replies as they came."""
 
-from __future__ import annotations
-
 import io
 import sys
 

@@ -3,8 +3,6 @@
 The server of these tests puts the wire format, as it is documented, in front of our service; it is no vendor's.
 """
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

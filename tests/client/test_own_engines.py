@@ -1,7 +1,5 @@
 """An embedded service with engines of its own, beside the usual one; a replay finds each by what it is."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from contextlib import ExitStack

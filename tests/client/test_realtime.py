@@ -1,7 +1,5 @@
 """Realtime speech against a server that says exactly what a test scripts."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """The recipes of vendors, run by their own SDKs: with a voice, against local servers, or by their signatures."""
 
-from __future__ import annotations
-
 import re
 import socket
 from concurrent.futures import ThreadPoolExecutor

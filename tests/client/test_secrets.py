@@ -1,7 +1,5 @@
 """A key that is planted is found nowhere but on the wire."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import io

@@ -1,7 +1,5 @@
 """The adapters of docs/openai.md, against the requests and replies that these servers document; none was reached."""
 
-from __future__ import annotations
-
 import json
 import re
 from email import message_from_bytes

@@ -1,7 +1,5 @@
 """Every kind of service behaves the same: the contract's, one of OpenAI's API, functions, and an object."""
 
-from __future__ import annotations
-
 import _thread
 import asyncio
 import threading

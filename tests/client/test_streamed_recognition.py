@@ -1,7 +1,5 @@
 """Recognition while a recording is spoken: the pace of its pieces, the times of its texts, and what goes wrong."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 

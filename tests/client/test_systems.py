@@ -1,7 +1,5 @@
 """Functions as systems: in calls, streams, batches, the store and studies, in threads and in processes."""
 
-from __future__ import annotations
-
 import io
 import os
 import pickle

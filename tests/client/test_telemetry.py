@@ -1,7 +1,5 @@
 """Spans: one for each sending, under the caller's span, with nothing in them that is the user's."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

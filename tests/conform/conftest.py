@@ -4,8 +4,6 @@ What an engine says or hears is no question of the contract, so that most checks
 service around them is the real one.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from speechlab.conform import ProbeOptions, run, select_checks

@@ -1,7 +1,5 @@
 """The real embedded service keeps the contract; reports, the command and the documentation say so."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The tool can fail: each fault is planted into a service's replies and has to be caught."""
 
-from __future__ import annotations
-
 import base64
 import json
 

@@ -1,7 +1,5 @@
 """Every field and every status of the replies, changed one at a time: the checks have to notice each."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

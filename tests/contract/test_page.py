@@ -1,7 +1,5 @@
 """docs/contract.md: its examples run, and docs/readings.csv has every point that ``conform`` takes for a reading."""
 
-from __future__ import annotations
-
 import csv
 import doctest
 from pathlib import Path

@@ -4,8 +4,6 @@ What a session says is held by the checks of ``speechlab.conform`` (tests/servic
 models, one here and one over sockets (tests/service/routes/test_realtime_model.py).
 """
 
-from __future__ import annotations
-
 import json
 
 from speechlab.contract import (

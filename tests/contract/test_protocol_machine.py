@@ -1,7 +1,5 @@
 """The session against every sequence of events that hypothesis thinks of, watched by a reader of what goes out."""
 
-from __future__ import annotations
-
 import base64
 import json
 

@@ -1,7 +1,5 @@
 """Replies: both documented forms are read, unknown things survive, nonsense is a ContractError."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

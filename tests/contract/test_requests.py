@@ -3,8 +3,6 @@
 Which values are refused is held by the checks of ``speechlab.conform`` (tests/service/test_contract.py).
 """
 
-from __future__ import annotations
-
 import base64
 
 import pytest

@@ -1,7 +1,5 @@
 """The bundled data sets: the published files, and what prompts and recordings promise."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders and lists of recordings as tables; corrections of references, applied where they fit alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

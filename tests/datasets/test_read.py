@@ -1,7 +1,5 @@
 """Data of one's own: manifests, folders as corpora are published, Hugging Face's data sets, samples."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

@@ -1,7 +1,5 @@
 """Replies of vendors in the forms that they document, and files of transcripts, as columns of a table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Engines for the tests, each loaded once; the weights lie in the user's cache, where their hashes are checked."""
 
-from __future__ import annotations
-
 import unicodedata
 from contextlib import contextmanager
 from pathlib import Path

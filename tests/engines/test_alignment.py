@@ -1,7 +1,5 @@
 """Words in time: known edges, and what cannot be aligned."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """The choice of a device, with stand-ins for the driver and the libraries: no GPU is needed."""
 
-from __future__ import annotations
-
 import sys
 from importlib.machinery import ModuleSpec
 from types import SimpleNamespace

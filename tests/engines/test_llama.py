@@ -1,7 +1,5 @@
 """The translator: every pair, streaming, terms, line breaks, and no open port."""
 
-from __future__ import annotations
-
 import re
 import time
 

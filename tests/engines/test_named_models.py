@@ -1,7 +1,5 @@
 """Models that users name: what a name means, what is fetched of it, and what is refused before a download."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

@@ -1,7 +1,5 @@
 """The table of engines: cheap to look at, open to others, and its check really runs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Models for sherpa-onnx from a folder: tiny ones that are right, and folders that are wrong."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """The model store: assembled once, checked, safe against crashes, races, full disks and missing packages."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Each voice is understood by the recognizer, comes in pieces, and says the same thing twice the same way."""
 
-from __future__ import annotations
-
 import time
 import warnings
 

@@ -1,7 +1,5 @@
 """Pure parts of the engines: chunks, scripts, numbers, prompts and placeholders, and the sound of pieces."""
 
-from __future__ import annotations
-
 import re
 import shutil
 

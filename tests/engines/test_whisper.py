@@ -1,7 +1,5 @@
 """The recognizer: languages, silence, segments, long recordings and its options."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import re

@@ -1,7 +1,5 @@
 """Checked lines as a report: exceptions first, and a bound that a heard sample allows and nothing else."""
 
-from __future__ import annotations
-
 import math
 from hashlib import sha256
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a report of recognition says first, of studies with a planted truth: whom to take, and how sure that is."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from functools import cache, partial

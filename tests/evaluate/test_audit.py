@@ -1,7 +1,5 @@
 """Audits of predictions with planted truths: ties, order, followers of wrong references; and files of strangers."""
 
-from __future__ import annotations
-
 import json
 import random
 

@@ -1,7 +1,5 @@
 """What a comparison or a watch answers: figures of what is not significant, few speakers, from when to when."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What changed since an earlier report: significant, paired, in words; and the exit status for CI jobs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Columns of a table that a study is made of: those that it makes itself are refused, all others carried over."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pandas as pd

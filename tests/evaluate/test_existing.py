@@ -1,7 +1,5 @@
 """Studies of outputs that exist, scored by what the user gives too: a table, without a call for them."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

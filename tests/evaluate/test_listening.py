@@ -1,7 +1,5 @@
 """Listening tests: answers are read with their key, screened, and compared with honest chances."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

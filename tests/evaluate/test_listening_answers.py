@@ -1,7 +1,5 @@
 """What decides a listening test is in its sentence: taste, no preference, who was left out; of planted answers."""
 
-from __future__ import annotations
-
 from functools import cache, partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Services that end in the middle of a study, change, or fail on some rows: what was done is kept and shown."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

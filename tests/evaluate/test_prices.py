@@ -1,7 +1,5 @@
 """Prices in studies, and cheaper systems that are no worse: of plants with a known truth."""
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
 

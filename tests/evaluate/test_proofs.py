@@ -1,7 +1,5 @@
 """Pages of every study prove themselves, and a changed digit is found wherever a number stands."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

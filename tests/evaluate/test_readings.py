@@ -1,7 +1,5 @@
 """Misread words: planted in a staged voice, found through a recognizer that errs, respelled and confirmed."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Studies of recognition with several systems and conditions, whose recognizer does what a test needs."""
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import replace

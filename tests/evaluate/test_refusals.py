@@ -1,7 +1,5 @@
 """What studies refuse, in words that say what is allowed: each call and its error stand in ``refusals.md``."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What every report can do: pages, folders and back, tables and words for papers."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import re

@@ -1,7 +1,5 @@
 """Reports given to others: trackers, data sets of Hugging Face, and files for a CI job."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree as ET
 

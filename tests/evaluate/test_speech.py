@@ -1,7 +1,5 @@
 """Studies of speech whose engines do what a test needs: ranking, intervals, speed, mixed rows, loops, figures."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

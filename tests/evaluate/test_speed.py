@@ -1,7 +1,5 @@
 """What studies of speed count, against a service whose times, silences and refusals are known."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """Recognition while recordings are spoken: planted delays and changes come back in every number of the report."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """Nothing depends on which system comes first: swapping the columns mirrors every figure, and changes no answer."""
 
-from __future__ import annotations
-
 import pandas as pd
 import pytest
 

@@ -1,7 +1,5 @@
 """What decides between translations is in the sentence: failures, empty texts, lost terms; of plants with a truth."""
 
-from __future__ import annotations
-
 from functools import cache, partial
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The study of translations: scores, settings, terms, the way back, the first word, and what changed."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import pandas as pd

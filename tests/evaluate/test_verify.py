@@ -1,7 +1,5 @@
 """Reports prove themselves, their references are corrected and scored anew, and they are asked again."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The study of voices, on engines whose faults are known: order, attribution, takes, speed, and what goes wrong."""
 
-from __future__ import annotations
-
 import sys
 import time
 from typing import Any

@@ -1,7 +1,5 @@
 """A watched set: a change that was planted is found, others are not, and both ends can be heard."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

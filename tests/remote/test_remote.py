@@ -1,7 +1,5 @@
 """Files where they lie: addresses, archives, credentials, and all readers of recordings."""
 
-from __future__ import annotations
-
 import base64
 import io
 import sys

@@ -1,7 +1,5 @@
 """Services as a user has them, and services whose engines do what a test needs."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """The routes of the application, and the kept descriptions of them."""
 
-from __future__ import annotations
-
 import json
 import runpy
 from pathlib import Path

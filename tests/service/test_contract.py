@@ -4,8 +4,6 @@ What follows in the other files is what no check sees from outside: what reaches
 happens when something fails, and attacks.
 """
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

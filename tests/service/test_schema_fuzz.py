@@ -1,7 +1,5 @@
 """Requests out of docs/openapi.json, right and wrong ones, and bytes: replies must be as it says, never a 500."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A store that cannot be written is read: whole, also what a killed process left in its log."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """The store keeps what it was given, whole, whatever happens to the process or the disk."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sqlite3

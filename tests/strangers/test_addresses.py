@@ -1,7 +1,5 @@
 """Servers and archives of strangers: redirects, pages without end, names that would be addresses, locks that stay."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import io

@@ -1,7 +1,5 @@
 """What commands print of a service whose catalogue, texts and errors are hostile: a field stays a field."""
 
-from __future__ import annotations
-
 import json
 import re
 import threading

@@ -1,7 +1,5 @@
 """Fields of strangers in whatever is written or shown: a field stays a field, whatever it holds."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -1,7 +1,5 @@
 """Files and folders of strangers: what unpacks to gigabytes, rows and parts that name others, pipes, circles."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Reports of strangers: names of files that are no recordings or elsewhere, and pages that unpack to gigabytes."""
 
-from __future__ import annotations
-
 import base64
 import json
 import lzma

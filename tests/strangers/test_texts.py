@@ -1,7 +1,5 @@
 """Texts of strangers: no function of text takes the square of their length."""
 
-from __future__ import annotations
-
 import re
 import time
 

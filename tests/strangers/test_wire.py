@@ -3,8 +3,6 @@
 Slow heads and bodies, floods, handshakes, frames and unread replies are in ``tests/service``.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import socket

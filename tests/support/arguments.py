@@ -1,7 +1,5 @@
 """Values of the wrong kind for nearly any argument, and which of them a function takes."""
 
-from __future__ import annotations
-
 import math
 import typing
 

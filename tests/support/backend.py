@@ -1,16 +1,11 @@
 """A recognizer elsewhere that answers whatever a test wants."""
 
-from __future__ import annotations
-
 import contextlib
+import socket
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from support.sockets import Listener, read_exactly, read_head
-
-if TYPE_CHECKING:
-    import socket
 
 
 @dataclass

@@ -1,7 +1,5 @@
 """Texts for batches, options for translating them without a word, and a watcher."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 EN_JA = {"source_lang": "en", "target_lang": "ja"}

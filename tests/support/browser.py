@@ -1,7 +1,5 @@
 """A page in a real Chromium, without a network."""
 
-from __future__ import annotations
-
 import base64
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cells of a notebook: IPython runs them, and what it prints is read."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import sys

@@ -1,7 +1,5 @@
 """Plain clients of a service, by HTTP and by WebSocket: they send exactly what they are told."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import http.client

@@ -1,14 +1,10 @@
 """Time that passes only by sleeping, and waiting for what other threads do."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import time
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
+from typing import Any
 
 
 class FakeClock:

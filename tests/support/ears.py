@@ -1,7 +1,5 @@
 """A recognizer of a few lines: it hears one word in each recording, and goes wrong where it is told to."""
 
-from __future__ import annotations
-
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

@@ -1,7 +1,5 @@
 """Examples in docstrings, by public name; a public callable without one is named here, with the reason."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import inspect

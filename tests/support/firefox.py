@@ -1,7 +1,5 @@
 """Debian's Firefox in place of Chromium, for ``poe firefox``: never in the gate, where it takes too long."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

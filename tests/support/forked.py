@@ -1,7 +1,5 @@
 """Processes that are forked off one that has imported everything: a second of processor time less for each."""
 
-from __future__ import annotations
-
 import atexit
 import logging
 import multiprocessing

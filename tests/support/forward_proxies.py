@@ -1,7 +1,5 @@
 """Proxies as a network has them, on real sockets: one that speaks HTTP, one that speaks SOCKS 5."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

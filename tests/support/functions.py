@@ -1,7 +1,5 @@
 """Functions that stand for models, for systems in processes of their own."""
 
-from __future__ import annotations
-
 import os
 import time
 

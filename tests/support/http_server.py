@@ -1,7 +1,5 @@
 """An HTTP server that misbehaves on purpose: it sends exactly the bytes that a test scripts, when it scripts them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

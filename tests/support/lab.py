@@ -1,7 +1,5 @@
 """JupyterLab and Notebook 7 themselves, and the notebooks that one page of a browser shows in them."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

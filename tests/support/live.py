@@ -4,8 +4,6 @@ Its recognizer decodes the same sound once, whatever the rules of segments: thos
 which words belong to which segment.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """How much memory a block takes at most."""
 
-from __future__ import annotations
-
 import gc
 import threading
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A model hub on loopback, with the routes of Hugging Face's that its client uses: a repository, its files."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

@@ -4,8 +4,6 @@
 where notebooks share them, with nine bits for a sample where the notebook shows the same then: four times as small.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import sqlite3

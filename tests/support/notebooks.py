@@ -5,8 +5,6 @@ as their records, from which the tests replay them. ``poe notebooks 03`` does so
 ``poe notebooks --replayed 03`` saves what they show in a replay: where words have changed, and not what is asked.
 """
 
-from __future__ import annotations
-
 import copy
 import json
 import os

@@ -1,7 +1,5 @@
 """OpenAI's wire format, as it is documented, in front of the embedded service: no vendor can be asked in a test."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

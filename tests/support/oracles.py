@@ -1,14 +1,9 @@
 """What a program answered that a compiler has to build: kept in a file, and asked again where it is installed."""
 
-from __future__ import annotations
-
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 MEETEVAL = Path(__file__).parents[1] / "metrics" / "timed" / "meeteval.json"
 """Answers of meeteval 0.4.3; `poe texts` with it installed writes them anew."""

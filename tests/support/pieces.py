@@ -1,7 +1,5 @@
 """A service that answers in exactly the pieces that a test names, without a socket that joins them."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 
 import httpx2

@@ -1,7 +1,5 @@
 """Plans of batches of one row, and what changes them."""
 
-from __future__ import annotations
-
 from io import BytesIO
 
 import httpx2

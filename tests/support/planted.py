@@ -1,7 +1,5 @@
 """Outputs of systems with planted errors, and the study of them."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 

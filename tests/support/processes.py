@@ -1,7 +1,5 @@
 """The processes that tests and services start."""
 
-from __future__ import annotations
-
 import psutil
 
 

@@ -1,7 +1,5 @@
 """Programs that pip does not install."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """A proxy on a real socket that passes everything on, except for one fault."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

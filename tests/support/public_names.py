@@ -3,8 +3,6 @@
 Run by ``poe names``, which writes that file anew.
 """
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Engines that take no time: tones for speech, loudness for recognition, an echo for translation."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """A realtime service that says exactly what a test scripts."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

@@ -1,7 +1,5 @@
 """A recorder in a page of this machine, whose browser has a microphone that plays a file."""
 
-from __future__ import annotations
-
 from support.browser import Page
 
 LOCAL = "http://localhost"

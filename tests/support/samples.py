@@ -1,7 +1,5 @@
 """Samples that tests of several rooms send."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from speechlab.audio import AudioClip

@@ -1,7 +1,5 @@
 """Sockets, and what is read from them."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from contextlib import contextmanager, suppress

@@ -1,11 +1,10 @@
 """A service whose engines fail on purpose, for what no real engine does when asked."""
 
-from __future__ import annotations
-
 import threading
+from collections.abc import Callable
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -23,9 +22,6 @@ from speechlab.service import (
 )
 from support.clients import KEY, Http, Reply, form_body, talking
 from support.clock import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 CANARY = "kanarienvogel"
 

@@ -1,7 +1,5 @@
 """A service whose voices are tones: one quiet, one loud, some that fail."""
 
-from __future__ import annotations
-
 from contextlib import contextmanager
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A service for studies whose engines are staged, and which can end at any stage."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack, contextmanager
 from typing import Any
 

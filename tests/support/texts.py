@@ -1,13 +1,8 @@
 """Texts that people read, kept in a Markdown file that one reviews; `poe texts` writes it anew."""
 
-from __future__ import annotations
-
 import os
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 
 def describe_report(report):

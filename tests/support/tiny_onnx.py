@@ -1,7 +1,5 @@
 """ONNX models of a few hundred bytes for sherpa-onnx: a recognizer that hears two tones, and a voice that hums."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """A small service for batches that can be told to misbehave, and one that is in the way of the real one."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import random

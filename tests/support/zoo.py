@@ -1,7 +1,5 @@
 """Columns of every kind that pandas can hold, four cells each."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import enum

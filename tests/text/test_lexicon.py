@@ -1,7 +1,5 @@
 """Lexicons: which words of a text are written in another way, and files of strangers."""
 
-from __future__ import annotations
-
 import pickle
 
 import pytest

@@ -1,19 +1,14 @@
 """What a type checker sees of the public API. It is checked by mypy and by pyright, and never run."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_type
+from typing import assert_type
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
 import speechlab as sl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import numpy as np
 
 
 def client(base_url: str, key: str) -> None:

@@ -1,7 +1,5 @@
 """Runs of the past: found again, compared, verified, exported, and their failures told; on small services."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

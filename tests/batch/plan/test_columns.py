@@ -1,7 +1,5 @@
 """What changes a key, which parameters may be columns, mistyped ones, and the types of columns of results."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 

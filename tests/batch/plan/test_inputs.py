@@ -1,7 +1,5 @@
 """Tables as pandas users have them: of polars, lists of dicts, files, folders, Series; cells; steps in a row."""
 
-from __future__ import annotations
-
 import gzip
 import json
 

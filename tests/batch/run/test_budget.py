@@ -1,7 +1,5 @@
 """Budgets, in calls, characters, seconds, tokens and money; and turns: the calls of one row follow each other."""
 
-from __future__ import annotations
-
 import time
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Two processes that begin the same at once ask each row once; killed at random moments, a batch loses nothing."""
 
-from __future__ import annotations
-
 import json
 import signal
 import time

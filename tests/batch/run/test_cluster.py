@@ -1,7 +1,5 @@
 """Workers of a cluster take leases: all of its processes are killed, and nothing that had come is asked again."""
 
-from __future__ import annotations
-
 import os
 import random
 import re

@@ -1,7 +1,5 @@
 """A service under pressure: quotas, outages, random failures, a key that is withdrawn, a disk that is full."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import shutil

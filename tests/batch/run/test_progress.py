@@ -1,7 +1,5 @@
 """Progress of a run: the bar, functions and watchers, and the preview."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -1,7 +1,5 @@
 """Arguments of the wrong kind are refused in words, before anything is sent, and never fail raw."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import inspect

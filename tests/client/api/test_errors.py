@@ -1,7 +1,5 @@
 """What errors of calls tell: the service's own words, advice beside them, and what its operator needs."""
 
-from __future__ import annotations
-
 import pickle
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Two faces of one client: the same names, and the synchronous one works wherever Python runs."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """In a real IPython kernel: cells, threads, nested loops, and an interrupt."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

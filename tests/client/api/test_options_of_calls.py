@@ -1,7 +1,5 @@
 """What users of other SDKs look for: a time for one call, headers of all calls, a key that a function gives."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor

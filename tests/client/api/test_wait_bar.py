@@ -1,7 +1,5 @@
 """The bar of a recording of minutes that is transcribed whole."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """One question, one key: however it is spelled, and whether a client or a batch asks it."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 

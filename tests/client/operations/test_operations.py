@@ -1,7 +1,5 @@
 """What is sent and what is read, for each operation; what is refused before anything is sent."""
 
-from __future__ import annotations
-
 import base64
 import io
 import pickle

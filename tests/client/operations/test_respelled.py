@@ -1,7 +1,5 @@
 """Texts sent in another spelling than they are kept in: calls, streams, batches, the store and studies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

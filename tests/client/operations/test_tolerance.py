@@ -1,7 +1,5 @@
 """Whatever a service sends, a reader gives a value or an error of ours, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import time
 from email.utils import formatdate

@@ -1,7 +1,5 @@
 """One store for cache, resume and replay: what is asked again costs nothing, what is replayed touches no network."""
 
-from __future__ import annotations
-
 import pickle
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """What a miss says of the nearest call that is kept: the truth, also where the two look the same."""
 
-from __future__ import annotations
-
 import pytest
 
 from speechlab.client import Client, Synthesize, Translate

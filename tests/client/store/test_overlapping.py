@@ -1,7 +1,5 @@
 """Calls that ask the same at the same time: a store asks once for all of them, and a failure holds up none."""
 
-from __future__ import annotations
-
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count

@@ -1,7 +1,5 @@
 """Streams after an interrupt, in two hands at once, and when they are let go."""
 
-from __future__ import annotations
-
 import signal
 import threading
 import time

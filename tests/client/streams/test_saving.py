@@ -1,7 +1,5 @@
 """A stream that is saved to a file while it is used; streams of several files, or with sizes that are not true."""
 
-from __future__ import annotations
-
 import struct
 
 import numpy as np

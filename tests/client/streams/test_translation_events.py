@@ -1,7 +1,5 @@
 """Server-sent events: any slicing gives the same, and an end that was not announced is no end."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

@@ -1,7 +1,5 @@
 """Whatever is sent is sent over both wires."""
 
-from __future__ import annotations
-
 import shutil
 import ssl
 import subprocess

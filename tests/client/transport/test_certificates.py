@@ -1,7 +1,5 @@
 """A certificate that is not trusted: said so at once, with what to do, and never waved through."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import pytest

@@ -1,7 +1,5 @@
 """Programs that end without closing anything, and processes that fork: nothing is printed, nothing is left."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

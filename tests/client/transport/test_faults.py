@@ -1,7 +1,5 @@
 """Every fault of the service, the network and the proxies between has its own typed outcome."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

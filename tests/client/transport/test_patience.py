@@ -1,7 +1,5 @@
 """Patience: a given time is the whole time, a queue in the service is waited for and learned, and connecting ends."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import time

@@ -1,7 +1,5 @@
 """Proxies of the environment, for calls over either wire and for realtime sessions."""
 
-from __future__ import annotations
-
 import base64
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """The scheduler: nothing is lost and nothing waits for ever, and a service is asked no more than it bears."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 from collections import Counter

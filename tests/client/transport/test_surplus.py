@@ -1,7 +1,5 @@
 """Bytes behind a reply, or in place of one: no call takes them for its own, and none is paid twice."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import time

@@ -1,7 +1,5 @@
 """Both wires: the same requests, the same answers and the same errors, over real sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import socket

@@ -1,7 +1,5 @@
 """Scores of a table of Dask: by partition the same rows, and merged the same figures."""
 
-from __future__ import annotations
-
 import random
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """References that are likely wrong: planted faults are found, errors of one system are not."""
 
-from __future__ import annotations
-
 import pandas as pd
 
 from speechlab.metrics import suspects

@@ -1,7 +1,5 @@
 """Attribution on constructed cases with a known truth: causes and kinds of errors, and variance between takes."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One table of differences, corrected by families and judged by what more of a measure means; Student's t."""
 
-from __future__ import annotations
-
 import math
 
 import pandas as pd

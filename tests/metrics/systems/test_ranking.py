@@ -1,7 +1,5 @@
 """Rankings: groups in simulations, letters, shares, and the number of utterances that is needed."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

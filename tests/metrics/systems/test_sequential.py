@@ -1,7 +1,5 @@
 """The test of many runs: its false alarms, and how soon it finds a change that was planted."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Keys that are kept: shown once, limited, expired, revoked; and the ledger of what they used."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import csv

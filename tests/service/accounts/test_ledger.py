@@ -1,7 +1,5 @@
 """The ledger does not end in silence: it comes back, says that it cannot write, and leaves nothing out unsaid."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sqlite3

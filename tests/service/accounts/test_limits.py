@@ -1,7 +1,5 @@
 """Rate limits of keys and of services: their order, and changes while the service runs."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import threading

@@ -1,7 +1,5 @@
 """A recognizer elsewhere: a second service behind the first, and backends that misbehave (statement 86)."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging

@@ -1,7 +1,5 @@
 """How engines are shared: between keys, and between the requests of one key."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

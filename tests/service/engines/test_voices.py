@@ -1,7 +1,5 @@
 """The voice catalogue."""
 
-from __future__ import annotations
-
 import pytest
 
 from speechlab.engines import EngineVoice

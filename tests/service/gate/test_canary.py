@@ -1,7 +1,5 @@
 """Nothing about one key or one text reaches another key, the metrics, the log or the files; what operators see."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 

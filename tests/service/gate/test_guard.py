@@ -1,7 +1,5 @@
 """Who is let in, what they are told otherwise, and what those hear who wait."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.clients import KEY

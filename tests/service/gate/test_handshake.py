@@ -1,7 +1,5 @@
 """What is decided before the upgrade, on raw sockets: always an HTTP reply with a body, never 101 and a close."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

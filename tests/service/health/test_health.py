@@ -1,7 +1,5 @@
 """Readiness, metrics and idle models."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Bytes that are held for clients, in one budget by key and on disk; and the pace of senders and readers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """``/ws/tts/realtime`` over real sockets: what a session says, in which order, with which figures."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 

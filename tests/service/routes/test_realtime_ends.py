@@ -1,7 +1,5 @@
 """How conversations end: clients that leave or do not read, and a service that stops."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import threading

@@ -1,20 +1,15 @@
 """Frames as no library sends them: split, unmasked, binary, too large, not UTF-8, and pings in between."""
 
-from __future__ import annotations
-
 import contextlib
 import json
+import socket
 import struct
-from typing import TYPE_CHECKING
 
 import pytest
 
 from support.clients import HANDSHAKE, masked
 from support.clock import eventually
 from support.proxy import frames
-
-if TYPE_CHECKING:
-    import socket
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 LIMIT = 256 * 1024

@@ -1,7 +1,5 @@
 """Keys that change while their connection is open: looked at again with each update and each text."""
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 

@@ -1,7 +1,5 @@
 """A model of the realtime endpoint, walked along random paths over real sockets."""
 
-from __future__ import annotations
-
 import base64
 import json
 import threading

@@ -1,7 +1,5 @@
 """POST /asr/srt/audio_llm. The engine is staged where only what reaches it counts, and Whisper where words do."""
 
-from __future__ import annotations
-
 import base64
 
 import numpy as np

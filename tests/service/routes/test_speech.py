@@ -1,7 +1,5 @@
 """POST /tts: what is accepted, what is refused, and what comes back. What no check of the contract sees."""
 
-from __future__ import annotations
-
 import io
 import json
 

@@ -1,7 +1,5 @@
 """Streams, queues and failures, seen from the wire."""
 
-from __future__ import annotations
-
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """POST /translate/. The engine echoes where the way counts."""
 
-from __future__ import annotations
-
 import json
 
 PAIR = {"source_lang": "en", "target_lang": "ja"}

@@ -1,7 +1,5 @@
 """Connections of strangers: silent ones, too many of them, and readers that do not read."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A service that stops: what runs is finished, what is new is told to come back, and the process exits with 0."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

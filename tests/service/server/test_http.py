@@ -1,7 +1,5 @@
 """Clients that send too slowly, too much, or what is not HTTP."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

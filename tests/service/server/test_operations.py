@@ -1,7 +1,5 @@
 """The files of deploy: they are read by the programs that they are for, where those are installed."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import json

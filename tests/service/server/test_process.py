@@ -1,7 +1,5 @@
 """The service as a process: the ready line, refusals to start, users, and the end."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Recordings are decoded in processes of their own: hostile ones cost a process, and nobody else notices."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import http.client

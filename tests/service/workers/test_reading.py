@@ -3,8 +3,6 @@
 A process that reads Japanese starts in half of the time of one that reads English.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
