@@ -185,6 +185,16 @@ def test_recordings_and_outputs_that_exist_are_asked_again(staged, tmp_path):
     assert again.record["asked"] == report.record["asked"]
     assert again.table["hypothesis"].tolist() == report.table["hypothesis"].tolist()
     assert report.systems == ["x", "y", "old"]
+    report.save(tmp_path / "saved")
+    loaded = evaluate.Report.load(tmp_path / "saved").rerun(both, progress=False)
+    assert loaded.record["asked"] == report.record["asked"]
+    assert loaded.table["file"].unique().tolist() == ["a.wav"]
+    assert len(loaded.compare(report).table) == len(report.table)
+    for other in ({}, {"file": "mine"}):  # one system, and names of the user's own
+        alone = evaluate.recognition(staged.lab, rows.assign(**other), **how)
+        alone.save(tmp_path / "saved")
+        loaded = evaluate.Report.load(tmp_path / "saved").rerun(staged.lab, progress=False)
+        assert loaded.compare(alone).paired
 
 
 def test_the_command_asks_again_from_a_page_and_compares(staged, spoken):

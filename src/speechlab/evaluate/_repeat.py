@@ -131,7 +131,18 @@ def repeat_study(report: Contents, lab: Any, options: Mapping[str, Any]) -> Any:
     frame = _restore_input_rows(report, request)
     arguments = {**request["arguments"], **options}
     arguments["store"] = options.get("store") or tempfile.mkdtemp(prefix="speechlab-again-")
-    return _STUDIES[report.study](lab, frame, **arguments)
+    again = _STUDIES[report.study](lab, frame, **arguments)
+    if not _has_named_recordings(report, request):
+        return again
+    given = frame.drop(columns="file")  # the same table as the first time
+    asked = again.record["asked"] | {"columns": list(given.columns), "sha256": hash_rows(given)}
+    return replace(again, record={**again.record, "asked": asked})
+
+
+def _has_named_recordings(report: Contents, request: Mapping[str, Any]) -> bool:
+    """Return whether the study named the recordings of its rows, which had no names in the table."""
+    names, has_names = request.get("columns", ()), "file" in report.table.columns
+    return report.study == "recognition" and has_names and "audio" in names and "file" not in names
 
 
 def _restore_input_rows(report: Contents, request: Mapping[str, Any]) -> pd.DataFrame:
@@ -154,4 +165,6 @@ def _restore_input_rows(report: Contents, request: Mapping[str, Any]) -> pd.Data
     pairs = pd.DataFrame({"text": texts, "side": labels})
     number = pairs.groupby(["text", "side"]).cumcount()  # equal rows stay as many
     distinct = ~pairs.assign(number=number).duplicated(["text", "number"])
+    # Recordings are called as before, though those of a saved report are copies with other names.
+    names += ["file"] if _has_named_recordings(report, request) else []
     return table.loc[distinct, names].reset_index(drop=True)

@@ -107,6 +107,8 @@ def build_grouped_report_rows(report: Contents) -> pd.DataFrame:
     if "voice_name" not in rows.columns:
         rows = rows.assign(voice_name=rows["voice"])
     speaker = rows["voice_name"].where(rows["voice"] != NO_SPEAKER, NO_SPEAKER).fillna("no voice")
+    if "file" in rows.columns:  # where no speaker is known, the name is that of a file, which may be a copy
+        rows = rows.assign(voice_name=speaker)
     if report.study == "recognition":  # one recognizer; its speakers are blocks, if they are enough
         rows = rows.assign(_speaker=speaker if speaker.nunique() >= MIN_PAIRS else None)
         speaker = pd.Series(NO_SPEAKER, index=rows.index)
