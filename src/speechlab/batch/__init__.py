@@ -21,6 +21,8 @@ from speechlab.batch._operations import (
     translate,
 )
 from speechlab.batch._options import DEFAULT_CONCURRENCY as DEFAULT_CONCURRENCY
+from speechlab.batch._options import check_option_names as check_option_names
+from speechlab.batch._options import list_call_options as list_call_options
 from speechlab.batch._outcome import UNRECOGNIZED as UNRECOGNIZED
 from speechlab.batch._outcome import Outcome
 from speechlab.batch._outcome import PlannedCall as PlannedCall

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, TypeVar
 
-from speechlab._arguments import build_argument_error, is_bool, is_number, is_whole_number
+from speechlab._arguments import build_argument_error, is_bool, is_number, is_whole_number, propose_name
 from speechlab._brief import shorten_tracebacks
 from speechlab.batch._plan.parameters import (
     Column,
@@ -190,18 +190,33 @@ def check_idle_options(given: Mapping[str, Any]) -> None:
         raise InvalidRequestError(message, parameter=idle[0])
 
 
+def check_option_names(what: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Refuse names that are no options of a call, with those that are meant by them."""
+    known = sorted(set(known))
+    if not (unknown := sorted(set(given).difference(known))):
+        return
+    of_client = [f"{name}=..." for name in unknown if name in _CLIENT_OPTIONS]
+    hints = [f"give it to the client: lab.with_options({', '.join(of_client)})"] if of_client else []
+    if others := [name for name in unknown if name not in _CLIENT_OPTIONS]:
+        proposals = [propose_name(known, name).removeprefix("; ") for name in others]
+        hints += filter(None, proposals)
+        hints += [] if all(proposals) else [f"the options are {', '.join(known)}"]
+    message = f"{', '.join(map(repr, unknown))} is no option of {what}; {'; '.join(hints)}"
+    raise InvalidRequestError(message, parameter=unknown[0])
+
+
+def list_call_options(operation: str) -> list[str]:
+    """Return the names of what may be given on with a batch's calls: parameters of them, and options of the run."""
+    kinds = {"transcribe": TranscriptionParameters, "translate": TranslationParameters}
+    return [*kinds[operation].__annotations__, *CallingOptions.__annotations__]
+
+
 def check_and_sort_options(what: str, given: Mapping[str, Any], *lists: type) -> tuple[Any, ...]:
     """Check the options of a call, and sort them by the TypedDict that lists each."""
     defaults = {
         name: default for options in lists for name, default in _collect_option_defaults(options).items()
     }
-    if unknown := sorted(set(given) - set(defaults)):
-        of_client = [f"{name}=..." for name in unknown if name in _CLIENT_OPTIONS]
-        hints = [f"give it to the client: lab.with_options({', '.join(of_client)})"] if of_client else []
-        if len(of_client) < len(unknown):
-            hints.append(f"the options are {', '.join(sorted(defaults))}")
-        message = f"{', '.join(map(repr, unknown))} is no option of {what}; {'; '.join(hints)}"
-        raise InvalidRequestError(message, parameter=unknown[0])
+    check_option_names(what, given, defaults)
     for name, default in defaults.items():
         if default is inspect.Parameter.empty and given.get(name) is None:
             message = f"{what} needs {name}: a value for all rows, or the name of a column"

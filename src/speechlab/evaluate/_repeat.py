@@ -11,6 +11,7 @@ from functools import wraps
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from speechlab import batch
 from speechlab._arguments import is_missing
 from speechlab._pandas import pd
 from speechlab.batch import Price
@@ -32,9 +33,13 @@ def record_request(study: F) -> F:
     """Have the record of a study say what it was asked, under ``asked``."""
     signature = inspect.signature(study)
     defaults = {name: parameter.default for name, parameter in signature.parameters.items()}
+    known = [name for name in defaults if name != "options"]
+    if "options" in defaults:
+        known += batch.list_call_options("translate" if study.__name__ == "translation" else "transcribe")
 
     @wraps(study)
     def run_study(*args: Any, **kwargs: Any) -> Any:
+        batch.check_option_names(study.__name__, kwargs, known)
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError:
