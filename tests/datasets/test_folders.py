@@ -45,7 +45,7 @@ def test_texts_that_are_missing_or_damaged_are_counted(folder):
     (folder / "day 2" / "a.txt").write_bytes(b"\xff\xfe\x00")
     with (
         pytest.warns(UserWarning, match=r"a\.txt cannot be read as a text: the text is not UTF-8"),
-        pytest.warns(UserWarning, match="1 of 2 rows have no text"),
+        pytest.warns(UserWarning, match=r"1 of 2 rows have no text, the first: a\.flac"),
     ):
         table = sl.datasets.read(folder)
     assert table["text"].isna().tolist() == [False, True]

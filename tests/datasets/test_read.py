@@ -310,7 +310,10 @@ def test_a_folder_with_one_manifest_is_that_manifest(tmp_path):
 def test_what_a_manifest_seems_to_lack_is_told(tmp_path):
     for content, words in (
         ("audio,said\na.wav,hi\n", ["no column of texts by a known name; .* give columns={'text': 'said'}"]),
-        ("audio,text\na.wav,\n,hello\n", ["1 of 2 rows have no recording", "1 of 2 rows have no text"]),
+        (
+            "audio,text\na.wav,\n,hello\n",
+            ["1 of 2 rows have no recording, the first: row 2", "rows have no text, the first: a.wav"],
+        ),
         ("text,topic\nhello,food\n", []),
     ):
         sound(tmp_path / "a.wav")

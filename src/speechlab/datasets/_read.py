@@ -37,7 +37,7 @@ from speechlab.datasets._places import (
 )
 from speechlab.datasets._transcripts import match_transcripts
 from speechlab.errors import InvalidRequestError, MissingDependencyError
-from speechlab.remote import is_remote
+from speechlab.remote import find_file_name, is_remote
 
 # What counts as a table, for messages.
 TABLES_ALLOWED = (
@@ -375,15 +375,18 @@ def _warn_of_unrecognized_columns(table: pd.DataFrame, path: Path | str) -> None
 def _warn_of_missing_data(table: pd.DataFrame) -> None:
     if "audio" not in table.columns:
         return
-    for name, kind in (("audio", "recording"), ("text", "text")):
-        cells = table[name] if name in table.columns else ()
-        if count := sum(is_missing(cell) or (isinstance(cell, str) and not cell.strip()) for cell in cells):
-            warn_user(f"{count:,} of {len(table):,} rows have no {kind}", stacklevel=4)
     sounds = [cell.path if isinstance(cell, FileSegment) else cell for cell in table["audio"]]
+    for name, kind in (("audio", "recording"), ("text", "text")):
+        cells = table.get(name, ())
+        empty = [is_missing(cell) or (isinstance(cell, str) and not cell.strip()) for cell in cells]
+        if count := sum(empty):
+            sound = sounds[row := empty.index(True)]
+            file = find_file_name(sound).strip() if isinstance(sound, (str, Path)) else ""
+            first = file or f"row {row + 1:,}"
+            warn_user(f"{count:,} of {len(table):,} rows have no {kind}, the first: {first}", stacklevel=4)
     paths = [str(cell) for cell in sounds if isinstance(cell, (str, Path)) and not is_remote(cell)]
     absent_files = {path for path in set(paths) if not _is_file(path)}
-    absent = [path for path in paths if path in absent_files]
-    if absent:
+    if absent := [path for path in paths if path in absent_files]:
         warn_user(
             f"{len(absent):,} of {len(table):,} recordings are not there, the first: {absent[0]:.300}; "
             "their rows will be errors",
