@@ -381,7 +381,7 @@ def print_changes_and_exit(changes: Report, out: Path | None, fail_if: Sequence[
         say(str(finding))
     if out is not None:
         console.print(f"report: {escape(str(changes.save(out)))}", soft_wrap=True)
-    unknown = [_NO_COMMON_ROWS] if "worse" in fail_if and not changes.paired else []
+    unknown = [] if changes.paired else [_NO_COMMON_ROWS]
     unknown += (
         [_NO_COMMON_TIMES] if "slower" in fail_if and "ratio" not in set(changes.differences["unit"]) else []
     )

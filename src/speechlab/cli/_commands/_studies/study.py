@@ -138,6 +138,12 @@ class StudyGroup(Group):
             self.add_command(build_study_command(cmd_name, perform_study), cmd_name)
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in self.list_commands(ctx):  # the message proposes one of the commands that were made
+            for name in STUDIES:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     cls=StudyGroup,
