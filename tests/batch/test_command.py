@@ -53,7 +53,7 @@ def test_a_file_goes_in_and_a_file_comes_out(command, translator, tmp_path):
     assert "4 calls" in out
     assert "cost 2" in out
     code, _, err = ended(command("translate", "gone.csv", *job[2:]))
-    assert (code, "gone.csv does not exist" in err) == (2, True)
+    assert (code, "there is no file or folder 'gone.csv' in " in err) == (2, True)
     translator.calls.clear()
     translator.delay_s = 0.02
     stopped = command(*job)
