@@ -150,9 +150,23 @@ def scrubbed(notebook):
         if cell.cell_type == "code":
             cell.execution_count = next(numbers)
             cell.outputs = [
-                _plain(output, cell.execution_count, places) for output in cell.outputs if _stays(output)
+                _plain(output, cell.execution_count, places)
+                for output in _join_streams(cell.outputs)
+                if _stays(output)
             ]
     return notebook
+
+
+def _join_streams(outputs):
+    """Outputs with what was printed in one piece: a busy kernel sends the end of a line by itself."""
+    joined = []
+    for output in outputs:
+        last = joined[-1] if joined else output
+        if output.output_type == "stream" and last is not output and last.get("name") == output.name:
+            last.text += output.text
+        else:
+            joined.append(output)
+    return joined
 
 
 def _stays(output):

@@ -196,7 +196,7 @@ def test_s16_s152_a_greedy_key_does_not_keep_another_out():
             talk.configure(voice_id=VOICE, format="pcm")
             assert talk.refusal(LONG)["code"] == "backend_unavailable"
     assert statistics.median(waited) < 20, waited  # a busy machine takes a while to bring a request there
-    assert statistics.median(between) == 2, between
+    assert statistics.median(between) <= 2, between  # less where the other has nothing ready
     assert max(between) <= 4, between
 
 
