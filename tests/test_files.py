@@ -51,7 +51,7 @@ def test_the_hash_of_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("attempts", [1, 3])
-def test_a_file_that_is_open_elsewhere_is_replaced_once_it_is_closed(tmp_path, monkeypatch, attempts):
+def test_a_file_open_elsewhere_is_replaced_once_closed(tmp_path, monkeypatch, attempts):
     """Windows refuses to replace a file that another process has open."""
     refusals, replace = [1, 2], Path.replace
 

@@ -34,7 +34,7 @@ def test_installed_versions():
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
-def test_a_child_calls_what_was_registered_and_the_parent_does_not():
+def test_a_child_calls_what_was_registered_not_its_parent():
     called = []
     assert register_after_fork(lambda: called.append(os.getpid())) is not None
     context = multiprocessing.get_context("fork")

@@ -269,7 +269,7 @@ class C:
 '''
 
 
-def test_the_lines_of_a_function_are_counted_without_its_docstring():
+def test_lines_of_a_function_are_counted_without_docstring():
     assert list(functions(compile(COUNTED, "counted", "exec"))) == [("f", 4), ("C.g", 1)]
 
 
@@ -345,7 +345,7 @@ def imports(package):
 
 
 @pytest.mark.slow
-def test_a_string_names_a_module_of_this_package_only_in_its_root():
+def test_a_string_names_our_modules_only_in_the_root():
     by_strings = {
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")
@@ -396,7 +396,7 @@ def test_no_folders_import_each_other_in_a_circle(depth):
     TopologicalSorter(folders).prepare()
 
 
-def test_a_circle_is_found_in_functions_in_strings_and_where_types_are_checked(tmp_path, monkeypatch):
+def test_a_circle_is_found_in_functions_and_in_strings(tmp_path, monkeypatch):
     for name, back in (
         ("circular", "import typing\nif typing.TYPE_CHECKING:\n    from circular import a\n"),
         ("stringed", "def f():\n    return importlib.import_module('stringed.a')\n"),

@@ -34,7 +34,7 @@ shared["lab"].close()
 
 @pytest.mark.engines
 @pytest.mark.slow
-def test_the_readme_runs_on_the_wheel_alone_with_the_oldest_dependencies(light_service, tmp_path):
+def test_the_readme_runs_on_the_wheel_with_oldest_packages(light_service, tmp_path):
     made = subprocess.run(
         [
             sys.executable,

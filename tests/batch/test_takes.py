@@ -70,7 +70,7 @@ def tone(word, pitch):
     return sound * np.minimum(1, np.minimum(np.arange(len(sound)), len(sound) - np.arange(len(sound))) / 500)
 
 
-def test_each_fault_is_found_named_and_taken_again_and_nothing_is_paid_twice(store):
+def test_each_fault_is_taken_again_and_nothing_is_paid_twice(store):
     kinds = ("lose", "repeat", "cut", "clip", "silent", "drift")
     stage = Stage(dict(zip(TEXTS, kinds, strict=False)), slips={"village ladder"})
     made = stage.make(store)
@@ -99,7 +99,7 @@ def test_each_fault_is_found_named_and_taken_again_and_nothing_is_paid_twice(sto
     pd.testing.assert_frame_equal(again[columns], made[columns])
 
 
-def test_another_language_is_found_by_a_recognizer_that_is_not_told_one(store):
+def test_another_language_is_found_by_a_free_recognizer(store):
     stage = Stage({TEXTS[0]: "lose"}, misheard=set(TEXTS[1].replace(",", "").split()))
 
     def identify(clip, language=None):
@@ -133,7 +133,7 @@ def test_a_word_that_a_lexicon_respells_is_right_in_either_form(store):
     assert made[["check", "why", "takes"]].values.tolist() == [["unclear", why, 1]]
 
 
-def test_entries_of_voices_that_are_in_no_catalogue_are_named_once(store):
+def test_entries_of_unknown_voices_are_named_once(store):
     stage = Stage({})
     lexicon = Lexicon([("en", "coat", "cote", "adda"), ("en", "paper", "papr", "ADA")])
     with pytest.warns(UserWarning, match="change nothing: 'adda'; did you mean 'ada'") as seen:
@@ -141,7 +141,7 @@ def test_entries_of_voices_that_are_in_no_catalogue_are_named_once(store):
     assert len(seen) == 1
 
 
-def test_what_is_misheard_in_every_take_is_set_apart_and_what_stays_wrong_is_faulty(store):
+def test_what_is_misheard_in_every_take_is_set_apart(store):
     stage = Stage({TEXTS[0]: "lose", TEXTS[1]: "clip"}, always=True, misheard={"table"})
     made = stage.make(store, TEXTS[:6], takes=4)
     assert made["check"].tolist() == ["unclear", "faulty", "ready", "unclear", "ready", "ready"]
@@ -153,7 +153,7 @@ def test_what_is_misheard_in_every_take_is_set_apart_and_what_stays_wrong_is_fau
     assert other["why"][0].endswith("lost “coat”; spoken by the fallback voice")
 
 
-def test_a_voice_that_reads_one_way_gets_another_cut_of_the_text(store):
+def test_a_voice_that_reads_one_way_gets_another_cut(store):
     stage = Stage({TEXTS[1]: "lose", TEXTS[2]: "lose"}, always=True)
     stage.lab = system("constant", synthesize=speak_alike(stage), voices={"ada": "English"}, version="1")
     made = stage.make(store, TEXTS[:6], takes=5)
@@ -186,7 +186,7 @@ def test_a_budget_stops_the_takes_and_failed_rows_stay_errors(store):
     assert stage.make(store, TEXTS[:6])["check"].tolist() == ["ready"] * 6
 
 
-def test_a_recognizer_that_fails_is_a_warning_and_what_is_no_language_is_refused(store):
+def test_a_recognizer_that_fails_is_a_warning(store):
     stage = Stage({})
     hear = stage.ear
     for language, advice in (("English", "give 'en'"), ("xx", "ISO 639-1"), (3, "ISO 639-1")):

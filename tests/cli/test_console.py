@@ -43,7 +43,7 @@ def test_marks_are_words_where_the_console_cannot_write_them():
     assert output.read() == "ok engines ... FAILED service - gone\n"
 
 
-def test_a_row_of_a_table_is_one_line_where_there_is_no_terminal(capsys, monkeypatch):
+def test_a_row_is_one_line_where_there_is_no_terminal(capsys, monkeypatch):
     monkeypatch.setattr(console, "width", 30)
     table = build_empty_table("Voices", "name", "id")
     table.add_row("a voice with a long name", "d4069e78-3426-58fb-bb21-63b96328a97d")

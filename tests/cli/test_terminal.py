@@ -149,7 +149,7 @@ def test_interrupting_the_quickstart(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_jupyterlab_asks_when_it_is_interrupted_and_ends_with_all(tmp_path):
+def test_jupyterlab_asks_when_interrupted_and_ends_with_all(tmp_path):
     port = free_port()
     place = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     place["PATH"] = str(SPEECHLAB.parent)  # where it finds Node.js, it asks yarn for its settings

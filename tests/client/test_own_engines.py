@@ -89,7 +89,7 @@ def test_a_usual_size_is_fetched_by_connect_and_recognizes(base, hub):
     assert sorted(hub.fetched) == ["config.json", "model.bin", "tokenizer.json", "vocabulary.txt"]
 
 
-def test_engines_are_options_of_a_new_client_of_the_embedded_service_alone(monkeypatch):
+def test_engines_are_options_of_the_embedded_service_alone(monkeypatch):
     monkeypatch.delenv("SPEECHLAB_BASE_URL", raising=False)
     nobody = {"base_url": "http://127.0.0.1:9"}
     for options, told in (

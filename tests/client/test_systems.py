@@ -58,7 +58,7 @@ def mine(tmp_path):
         yield lab
 
 
-def test_the_usage_counts_the_seconds_of_recordings_of_every_form(mine, tmp_path):
+def test_the_usage_counts_seconds_of_recordings_of_every_form(mine, tmp_path):
     for kind in ("wav", "mp3"):
         path = tone(1.5).save(tmp_path / f"a.{kind}")
         seconds = pytest.approx(sl.AudioClip.from_file(path).duration_s, abs=0.01)

@@ -30,7 +30,7 @@ def hash_files(*names):
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def test_available_lists_each_data_set_with_the_hash_of_its_files():
+def test_available_lists_each_data_set_with_its_hash():
     frame = available()
     assert list(frame.columns) == ["name", "rows", "languages", "license", "version", "sha256"]
     assert frame["name"].tolist() == list(FILES)

@@ -217,7 +217,7 @@ def test_windows_whose_words_repeat_are_looked_at_again(texts, windows):
     assert [window.span for window in found] == [Span(30.0 * n, 30.0 * (n + 1)) for n in windows]
 
 
-def test_the_last_piece_that_repeats_is_decoded_alone_and_its_window_replaced():
+def test_the_last_piece_that_repeats_is_decoded_alone():
     (window,) = repeats.find_repeating_windows(decode(LATE * 6), 30.0)
     number, text = repeats.choose_tested_piece(window, [(0.0, 10.0), (10.0, 20.0), (20.0, 30.0)])
     assert number == 2
@@ -258,7 +258,7 @@ def test_what_counts_as_saying_the_same_again():
         ("今日は晴れ。明日は雨。", "ja", ["京は晴れ", "明日は飴"], [0, 3, 6]),
     ],
 )
-def test_windows_of_a_long_recording_have_their_part_of_the_text(text, language, recognized, cuts):
+def test_windows_of_a_long_recording_have_their_texts(text, language, recognized, cuts):
     if language == "ja":
         pytest.importorskip("sudachipy")
     words = word_times.find_words(text, language)

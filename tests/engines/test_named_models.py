@@ -88,7 +88,7 @@ def test_a_remembered_name_stays_with_its_commit(hub, store):
     assert (add_model("small", store=store).folder / "model.bin").read_bytes() == WHISPER["model.bin"]
 
 
-def test_what_stands_in_the_way_of_a_download_is_named_before_it(hub, store, monkeypatch):
+def test_what_prevents_a_download_is_named_before_it(hub, store, monkeypatch):
     hub.add(SMALL, WHISPER, gated=True)
     with pytest.raises(ModelError, match=rf"accept them at {hub.url}/{SMALL}, then log in"):
         fetch("small", store)

@@ -160,7 +160,7 @@ def test_a_voice_of_piper_speaks_with_its_names(hum):
         list(hum.synthesize("Hallo.", "otto"))
 
 
-def test_a_voice_that_reads_letters_is_an_engine_of_a_file_and_speaks(tmp_path, monkeypatch):
+def test_a_voice_that_reads_letters_speaks_from_its_file(tmp_path, monkeypatch):
     pytest.importorskip("sherpa_onnx")
     folder, path = write_hum_voice(tmp_path / "hum"), tmp_path / "engines.toml"
     path.write_text(f'[engines.hum]\nengine = "sherpa-voice"\nmodel = "{folder.as_posix()}"\n')

@@ -177,7 +177,7 @@ def test_a_folder_that_cannot_be_written_names_the_variable(tag, tmp_path):
         ModelStore(tmp_path / "cache").ensure_files(spec(tag))
 
 
-def test_the_cache_folder_follows_the_environment_and_is_a_folder(tag, tmp_path, monkeypatch):
+def test_the_cache_folder_follows_the_environment(tag, tmp_path, monkeypatch):
     (tmp_path / "cache").write_text("not a folder")
     with pytest.raises(ModelError, match="SPEECHLAB_CACHE_DIR"):
         ModelStore(tmp_path / "cache").ensure_files(spec(tag))

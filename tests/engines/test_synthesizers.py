@@ -86,7 +86,7 @@ def test_temperature_varies_the_reading_unless_seeded(expressive, kokoro):
 
 
 @pytest.mark.parametrize("name", ["kokoro", "expressive", "hibari", "openjtalk"])
-def test_nothing_to_say_is_a_short_silence_and_an_unknown_voice_is_refused(name, request):
+def test_nothing_to_say_is_silence_an_unknown_voice_an_error(name, request):
     engine = request.getfixturevalue(name)
     for text in ("…", "😀", "!?", "\n"):
         (piece,) = engine.synthesize(text, engine.voices[0].name)

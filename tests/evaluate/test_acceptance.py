@@ -40,7 +40,7 @@ def lines(ready, *others):
     )
 
 
-def test_exceptions_come_first_and_a_bound_only_from_a_sample_that_was_heard_whole():
+def test_exceptions_come_first_and_bounds_need_a_whole_sample():
     made = lines(38, "faulty", "unclear")
     report = evaluate.acceptance(made)
     assert report.conclusion.text == "38 of 40 lines are ready; 2 need an ear."
@@ -66,7 +66,7 @@ def test_exceptions_come_first_and_a_bound_only_from_a_sample_that_was_heard_who
     assert set(report.sample(10).frame["key"]) <= set(table.frame["key"])
 
 
-def test_what_was_chosen_by_hand_makes_no_bound_and_other_notes_are_refused():
+def test_what_was_chosen_by_hand_makes_no_bound():
     made = lines(40, None)
     chosen = made.iloc[:20].assign(note="right")
     report = evaluate.acceptance(made, chosen)
@@ -93,7 +93,7 @@ def test_the_bound_is_exact():
         assert chance(bound) > 0.05 >= (chance(bound + 1) if bound < cases else 0)
 
 
-def test_a_line_whose_sound_cannot_be_read_is_not_ready_in_the_table_or_in_the_folder(tmp_path):
+def test_a_line_whose_sound_cannot_be_read_is_not_ready(tmp_path):
     made = lines(12)
     (tmp_path / "text.wav").write_text("no sound at all")
     made["audio"] = made["audio"].astype(object)
@@ -120,7 +120,7 @@ def test_a_line_whose_sound_cannot_be_read_is_not_ready_in_the_table_or_in_the_f
     assert len(kept) == 3
 
 
-def test_a_recognizer_that_failed_is_named_in_the_first_sentence_until_the_line_is_heard():
+def test_a_recognizer_that_failed_is_in_the_first_sentence():
     made = lines(2, "unclear")
     made.loc[2, "why"] = "could not be judged: the recognizer failed: no memory"
     made.loc[2, "transcript"] = None
@@ -133,7 +133,7 @@ def test_a_recognizer_that_failed_is_named_in_the_first_sentence_until_the_line_
     assert evaluate.acceptance(lines(0, "faulty")).conclusion.text == "0 of 1 line is ready; 1 needs an ear."
 
 
-def test_a_checked_batch_is_read_from_csv_and_what_is_no_number_is_refused(tmp_path):
+def test_a_checked_batch_is_read_from_csv(tmp_path):
     made = lines(3, "faulty").assign(takes=[1, 2, 1, 3])
     made["audio"] = str(CLIP.save(tmp_path / "a.wav"))
     made.to_csv(tmp_path / "made.csv", index=False)

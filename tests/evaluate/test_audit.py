@@ -52,7 +52,7 @@ def report(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_groups_and_chance_are_the_first_sentence_and_each_set_has_its_own(report):
+def test_groups_and_chance_are_the_first_sentence_of_each_set(report):
     assert report.answer.startswith("m0 and m1 lead and cannot be told apart; the other four are worse.")
     summary, sets, differences = report.summary, report.tables["sets"], report.differences
     assert summary["group"].tolist() == [*"aabbbc"]
@@ -73,7 +73,7 @@ def test_who_follows_wrong_references_is_found_and_no_other(tmp_path):
     assert "“zz”, where they have “w" in str(report.findings[0])
 
 
-def test_a_place_is_suspected_where_most_others_agree_by_more_than_notation(tmp_path):
+def test_a_place_is_suspected_where_most_others_agree(tmp_path):
     said, other = "the color of 20 old hats is red", "the colour of twenty old cats is red"
     texts = {"a": said, "b": said, "c": said, "d": other}
     rows = pd.DataFrame(
@@ -113,7 +113,7 @@ def test_an_absent_prediction_is_no_empty_one(tmp_path):
         evaluate.audit(tmp_path / "cells")
 
 
-def test_one_runaway_utterance_is_said_with_the_ranks_without_it(tmp_path):
+def test_one_runaway_is_said_with_the_ranks_without_it(tmp_path):
     worse = [f"x{text[1:]}" if row % 2 else text for row, text in enumerate(SAID[:40])]
     report = evaluate.audit(write_lines(tmp_path, a=["zo " * 900, *SAID[1:40]], b=worse))
     assert "One utterance makes 900 of 900 errors of a; without it, a leads; b is worse." in report.answer
@@ -167,7 +167,7 @@ SAID = [" ".join(WORDS[row : row + 6]) for row in range(140)]
 
 
 @pytest.mark.slow
-def test_rows_without_names_or_with_names_of_their_own_go_together_by_their_references(tmp_path):
+def test_rows_without_common_names_are_joined_by_references(tmp_path):
     write(tmp_path, "ab", SAID, slip)
     part = [*range(52), *range(53, 140)][::-1]  # without a row that is right
     outputs = slip("c", SAID)
@@ -183,7 +183,7 @@ def test_rows_without_names_or_with_names_of_their_own_go_together_by_their_refe
     assert evaluate.audit(tmp_path).answer == report.answer
 
 
-def test_a_system_with_few_rows_or_references_of_its_own_is_left_out(tmp_path):
+def test_a_system_with_few_rows_or_own_references_is_left_out(tmp_path):
     write(tmp_path, "ab", SAID, slip)
     write(tmp_path, "c", SAID[:3], slip)
     write(tmp_path, "d", [f"zz {text}" for text in SAID], slip)
@@ -224,7 +224,7 @@ def test_the_language_is_that_of_the_texts(tmp_path):
 
 
 @pytest.mark.slow
-def test_files_of_one_folder_are_systems_and_what_is_not_read_is_said(tmp_path):
+def test_files_of_one_folder_are_systems(tmp_path):
     folder = tmp_path / "talks"
     folder.mkdir()
     rows = pd.DataFrame({" Reference ": SAID, "Prediction": slip("a", SAID)})

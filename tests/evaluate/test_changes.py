@@ -171,7 +171,7 @@ def fast():
     return timed(made(right))
 
 
-def test_calls_that_failed_or_of_few_texts_or_other_voices_are_not_slower(fast):
+def test_failed_and_few_calls_and_other_voices_are_not_slower(fast):
     factors = [1.4 if row % 2 else 0.7 for row in range(8)]
     noisy = fast.speed.assign(total_s=factors * fast.speed["total_s"], error=["it broke", *[None] * 7])
     few = timed(made(right), slower=1.5, count=5).compare(timed(made(right), count=5))

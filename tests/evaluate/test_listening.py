@@ -199,7 +199,7 @@ def test_a_difference_of_listeners_alone_is_student_s_paired_t():
     assert (pair["low"], pair["high"]) == pytest.approx((0.0820, 0.9180), abs=1e-4)
 
 
-def test_holm_is_over_pairs_and_few_listeners_or_items_show_nothing():
+def test_holm_is_over_pairs_and_few_listeners_show_nothing():
     rated = rate(lambda who, item, system: 3 + system + 0.1 * ((who + item) % 2), 5, 10, "abc")
     pairs = evaluate.listening(rated, draws=100).differences
     assert pairs[["p", "p_holm"]].to_numpy().tolist() == [[0.0625, 0.1875]] * 3

@@ -222,7 +222,7 @@ def test_a_study_tells_of_failed_rows_once_and_where_they_are(ears, tmp_path):
     assert len(report.failures()) == 1
 
 
-def test_a_budget_is_that_of_a_study_and_what_was_not_asked_has_failed(ears, tmp_path):
+def test_a_budget_is_of_a_study_and_rows_not_asked_failed(ears, tmp_path):
     with pytest.warns(UserWarning, match="the batch stopped: the budget of 1 calls is used up"):
         report = study_sounds(ears, tmp_path, budget=batch.Budget(calls=1))
     assert report.table["status"].tolist() == ["ok", "error", "error"]

@@ -80,7 +80,7 @@ def test_the_front_has_what_no_other_system_dominates():
     assert [note.get_text() for note in axes.texts] == ["a\n200 of 400 failed", "b", "c"]
 
 
-def test_a_study_marks_what_failed_and_says_what_has_no_length_or_price():
+def test_a_study_marks_failures_and_what_has_no_price():
     frame = plant(4, dear=spoil(0.05), cheap=spoil(0)).assign(duration_s=[6.0, None, 6.0, 6.0])
     frame.loc[2:, "cheap"] = None
     with pytest.warns(UserWarning, match="failed"):
@@ -117,7 +117,7 @@ def test_prices_are_read_from_a_file(report, tmp_path):
     assert saved.summary.set_index("system")["cost"].to_dict() == pytest.approx({"dear": 0.03, "cheap": 0.01})
 
 
-def test_a_file_of_prices_that_is_missing_torn_or_has_a_name_twice_is_refused(tmp_path):
+def test_a_file_of_prices_that_cannot_be_read_is_refused(tmp_path):
     (tmp_path / "rows.csv").write_text("text,dear,cheap,language\nan owl,an owl,an owl,en\n")
     twice = '{"dear": {"per_hour": 1}, "cheap": {"per_hour": 1}, "dear": {"per_hour": 2}}'
     for name, written, why in (
@@ -221,7 +221,7 @@ def speakers():
 
 
 @pytest.mark.slow
-def test_a_voice_of_a_cheaper_service_that_is_no_worse_is_advised(speakers, tmp_path):
+def test_a_cheaper_voice_that_is_no_worse_is_advised(speakers, tmp_path):
     labs, frame, how = speakers
     report = evaluate.voices(labs, frame, margin=20, speed=0, dnsmos=0, store=str(tmp_path / "store"), **how)
     (row,) = report.tables["no_worse"].to_dict("records")

@@ -56,7 +56,7 @@ def labs():
 
 
 @pytest.mark.slow
-def test_misread_words_are_found_and_get_a_spelling_that_was_confirmed(labs, tmp_path):
+def test_misread_words_get_a_spelling_that_was_confirmed(labs, tmp_path):
     voice, ear, spoken = labs
     frame = pd.DataFrame({"text": list(TEXTS), "language": list(TEXTS.values())})
     known = {"Siobhan": "shivawn", "Sio": "see", "会": "あ"}  # the others are halves of words

@@ -70,7 +70,7 @@ def test_a_stretch_is_cut_out():
     assert len(plots.timeline({"none": segments.frame([])}, tone(0.001)).axes) == 3
 
 
-def test_the_figure_reads_in_gray_with_every_letter_and_shows_itself(recwarn):
+def test_the_figure_reads_in_gray_with_every_letter(recwarn):
     figure = plots.timeline(SAID, language="ja")
     bar = figure.axes[0].patches[0]
     light = [

@@ -13,7 +13,7 @@ from speechlab.widgets import BatchPreview, Player
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
-def test_the_output_is_plain_html_and_a_view_where_hosts_need_it(monkeypatch):
+def test_the_output_is_plain_html_and_a_view_if_needed(monkeypatch):
     clip = AudioClip(np.zeros(100), 24_000, "costs $5 <b>")
     player = Player(clip, [(0.0, 0.001, "<i>")])
     bundle = player._repr_mimebundle_()

@@ -74,7 +74,7 @@ def test_silence_and_a_single_sample_are_takes_too():
     assert str(recorder.static_html()).count("<audio") == 2
 
 
-def test_a_take_is_no_longer_than_it_may_be_and_what_was_left_is_forgotten():
+def test_a_take_has_a_longest_length():
     recorder = Recorder(max_s=1)
     sent = [bool(chunk(recorder, number, np.zeros(RATE))) for number in range(3)]
     assert sent == [True, True, False]

@@ -121,7 +121,7 @@ def test_differences_are_in_the_spelling_as_written(frame):
     assert classes == [["homophone"] * 2, ["recognition"] * 2]  # of neighbors the worst
 
 
-def test_differences_give_back_the_whole_hypothesis_and_whole_numbers():
+def test_differences_give_back_the_whole_hypothesis():
     for language, said, heard, expected in [
         ("en", "a b c", "a b", "=a b|- c"),
         ("en", "a b c", "a c", "=a |-b |=c"),

@@ -155,9 +155,7 @@ def resolve_recordings(cells: list[Any], folder: Path | str) -> list[Any]:
     refused: list[str] = []
     resolve = _build_resolver(folder, refused)
     found = [
-        None
-        if is_missing(cell) or (isinstance(cell, str) and not cell.strip())
-        else _resolve_recording(cell, resolve, is_distant=not isinstance(folder, Path))
+        None if is_blank(cell) else _resolve_recording(cell, resolve, is_distant=not isinstance(folder, Path))
         for cell in cells
     ]
     if refused:
@@ -167,6 +165,11 @@ def resolve_recordings(cells: list[Any], folder: Path | str) -> list[Any]:
         )
         warn_user(message, stacklevel=4)
     return found
+
+
+def is_blank(cell: object) -> bool:
+    """Return whether a cell is missing, or a text of spaces."""
+    return is_missing(cell) or (isinstance(cell, str) and not cell.strip())
 
 
 def _resolve_recording(cell: Any, resolve: Callable[[str], str | None], *, is_distant: bool) -> Any:

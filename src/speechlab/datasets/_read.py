@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-from speechlab._arguments import build_argument_error, is_missing, is_whole_number
+from speechlab._arguments import build_argument_error, is_whole_number
 from speechlab._files import expand_user_path
 from speechlab._frames import to_pandas_frame
 from speechlab._pandas import pd
@@ -30,6 +30,7 @@ from speechlab.datasets._places import (
     build_layout_error,
     find_manifest,
     find_remote_manifest,
+    is_blank,
     locate_manifest,
     read_recordings,
     resolve_recordings,
@@ -377,13 +378,11 @@ def _warn_of_missing_data(table: pd.DataFrame) -> None:
         return
     sounds = [cell.path if isinstance(cell, FileSegment) else cell for cell in table["audio"]]
     for name, kind in (("audio", "recording"), ("text", "text")):
-        cells = table.get(name, ())
-        empty = [is_missing(cell) or (isinstance(cell, str) and not cell.strip()) for cell in cells]
-        if count := sum(empty):
-            sound = sounds[row := empty.index(True)]
+        if blank := [row for row, cell in enumerate(table.get(name, ()), 1) if is_blank(cell)]:
+            sound = sounds[blank[0] - 1]
             file = find_file_name(sound).strip() if isinstance(sound, (str, Path)) else ""
-            first = file or f"row {row + 1:,}"
-            warn_user(f"{count:,} of {len(table):,} rows have no {kind}, the first: {first}", stacklevel=4)
+            what = f"{len(blank):,} of {len(table):,} rows have no {kind}"
+            warn_user(f"{what}, the first: {file or f'row {blank[0]:,}'}", stacklevel=4)
     paths = [str(cell) for cell in sounds if isinstance(cell, (str, Path)) and not is_remote(cell)]
     absent_files = {path for path in set(paths) if not _is_file(path)}
     if absent := [path for path in paths if path in absent_files]:

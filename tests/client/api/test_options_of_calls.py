@@ -64,7 +64,7 @@ def test_headers_of_all_calls(server, http, transport):
     assert third["x-team"] == "this call"
 
 
-def test_headers_and_the_key_of_a_function_reach_realtime_sessions(realtime, http):
+def test_headers_and_a_functions_key_reach_realtime_sessions(realtime, http):
     options = {"api_key": Keys(), "default_headers": {"X-Team": "speech"}}
     with (
         Client(f"http://127.0.0.1:{realtime.port}", **options) as lab,
@@ -82,7 +82,7 @@ def test_a_refused_key_that_is_given_again_ends_the_call(server, http):
     assert len(server.requests) == 1
 
 
-def test_an_authorization_of_the_users_own_is_sent_and_refused_beside_a_key(server, http, monkeypatch):
+def test_an_own_authorization_is_sent_but_not_beside_a_key(server, http, monkeypatch):
     server.script(http.reply(body=TRANSLATED))
     with Client(server.base_url, default_headers={"Authorization": "Basic abc"}) as lab:
         lab.translate("a", **MEANT)

@@ -75,7 +75,7 @@ def test_a_voice_is_found_by_the_name_in_its_description():
             voices[name]
 
 
-def test_the_table_of_a_catalogue_says_once_what_all_have_in_common(http):
+def test_the_table_of_a_catalogue_says_once_what_all_share(http):
     voices = [
         Voice(id=http.VOICE_ID, description="Calm <b>", language="ja", gender=gender, formats=("wav", "mp3"))
         for gender in ("Female", "Male")

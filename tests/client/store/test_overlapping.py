@@ -19,7 +19,7 @@ def store(tmp_path):
     return tmp_path / "kept"
 
 
-def test_threads_and_clients_ask_once_however_the_store_is_named(service, store):
+def test_threads_and_clients_ask_once_whatever_the_stores_name(service, store):
     with Client(service.base_url, store=store) as one, Client(service.base_url, store=str(store)) as two:
         labs = [one, two, one.with_options(timeout=20)]
         with ThreadPoolExecutor(6) as threads:

@@ -42,9 +42,7 @@ def test_a_service_without_tls_is_told_at_once(clock, wire):
     assert not clock.slept
 
 
-def test_certificates_of_another_name_and_such_that_cannot_be_read(
-    secure, certificate, tmp_path, monkeypatch
-):
+def test_certificates_of_another_name_and_unreadable_ones(secure, certificate, tmp_path, monkeypatch):
     place, _, asked = secure
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))
     for error in ask_both_ways(f"https://{place.replace('127.0.0.1', 'localhost')}", max_retries=0):

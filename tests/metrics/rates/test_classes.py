@@ -36,7 +36,7 @@ def test_nearly_all_classes_of_real_transcripts_are_right(language, least):
 
 
 @pytest.mark.parametrize("language", ["en", "ja", "zh"])
-def test_numbers_words_and_readings_have_their_class_on_both_sides(language):
+def test_numbers_and_readings_have_their_class_on_both_sides(language):
     """Numbers, units, fractions, years, spellings and readings as the world writes them."""
     path = differences.PAIRS.with_name("numbers_and_words.tsv")
     wrong = [

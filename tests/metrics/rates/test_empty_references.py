@@ -73,7 +73,7 @@ def test_other_rates_have_the_same_divisor():
     assert score(rows("word").iloc[[1]], language="de")[["wer", "cer"]].iloc[0].tolist() == [2, 3]
 
 
-def test_fractions_of_zero_are_missing_and_translations_count_empty_references():
+def test_fractions_of_zero_are_missing_in_every_rate():
     scored = score(pd.DataFrame({"text": [""], "hypothesis": [""]}), language="de")
     assert hotword_scores(scored, hotwords=["a"])[["recall", "precision"]].isna().all(axis=None)
     assert glossary_terms([""], ["a"], ["a"])["preserved"].isna().all()

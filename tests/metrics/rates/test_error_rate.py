@@ -272,7 +272,7 @@ def test_a_notebook_shows_escaped_html():
         assert ("nan" in undefined._repr_html_(), "none" in undefined._repr_html_()) == (False, True)
 
 
-def test_texts_without_spaces_are_warned_of_unless_that_was_chosen():
+def test_texts_without_spaces_are_warned_of_unless_chosen():
     for text in ("今日は良い天気です", "วันนี้อากาศดี"):
         with pytest.warns(UserWarning, match="no spaces between words"):
             assert error_rate([text, text], [text, text[1:]]).rate == 0.5

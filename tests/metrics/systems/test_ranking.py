@@ -122,7 +122,7 @@ def test_tables_that_cannot_be_ranked_are_refused():
             rank(wrong, **how)
 
 
-def test_conditions_and_names_of_any_type_are_texts_and_none_is_no_condition():
+def test_conditions_and_names_of_any_type_are_texts():
     rows = table({"a": [0, 1] * 3, "b": [1, 0] * 3})
     parts = [rows.assign(noise=noise) for noise in (5, "5", None)]
     (one,) = rank(pd.concat(parts), by="noise").values()
