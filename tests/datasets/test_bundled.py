@@ -38,6 +38,7 @@ def test_available_lists_each_data_set_with_its_hash():
         hash_files(*(f"{name}/{file}" for file in files)) for name, files in FILES.items()
     ]
     assert frame["rows"].tolist() == [len(prompts()), len(zh_speech())]
+    assert frame["languages"].tolist() == ["ja,en,zh", "zh"]
     for name, version in zip(frame["name"], frame["version"], strict=True):
         text = datasheet(name)
         assert text.startswith("# Datasheet")
