@@ -214,7 +214,7 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
     columns = list(frame.columns)
     counts: Counter[object] = Counter(columns)  # by their hashes: pandas.NA cannot be compared
     for name in names:
-        times = counts[name] if _is_hashable(name) else 0
+        times = counts[name] if is_hashable(name) else 0
         if times == 0:
             message = describe_missing_columns(columns, name, table=argument, frame=frame, asked=names)
             hint = f"{'' if message.endswith('?') else '.'} {hint}" if hint else ""
@@ -229,7 +229,7 @@ def require_columns(frame: object, *names: object, argument: str = "frame", hint
 
 def has_column(frame: pd.DataFrame, name: object, argument: str) -> bool:
     """Return whether a table has an optional column; an error if it has two of this name."""
-    if not _is_hashable(name) or (name is not None and is_missing(name)):
+    if not is_hashable(name) or (name is not None and is_missing(name)):
         message = f"{argument}={name!r:.60} names no column; give its name"
         raise InvalidRequestError(message, parameter=argument)
     is_column = name in set(frame.columns)
@@ -244,13 +244,14 @@ def to_column_names(value: object, argument: str) -> list[Any]:
         return [value]
     if isinstance(value, Iterable) and not isinstance(value, Mapping | bytes) and not is_pandas_frame(value):
         names = list(value)
-        if all(map(_is_hashable, names)):
+        if all(map(is_hashable, names)):
             return names
     message = f"{argument}={value!r:.60} names no columns; give a column or a list of columns"
     raise InvalidRequestError(message, parameter=argument)
 
 
-def _is_hashable(value: object) -> bool:
+def is_hashable(value: object) -> bool:
+    """Return whether a value has a hash, as a name or a key must have."""
     try:
         hash(value)
     except TypeError:

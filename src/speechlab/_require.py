@@ -79,15 +79,16 @@ def require(module: str) -> ModuleType:
         raise explain_missing(error) from error
 
 
+def format_install_command(extra: str) -> str:
+    """Return the command that installs an extra of this package, for a message."""
+    return f"pip install 'speechlab[{extra}]' (in a checkout: pip install --editable '.[{extra}]')"
+
+
 def explain_missing(error: ModuleNotFoundError) -> MissingDependencyError:
     """Return the error that has the pip command, in place of Python's own."""
     top = (error.name or "").partition(".")[0]
     extra = EXTRAS.get(top)
-    command = (
-        f"pip install 'speechlab[{extra}]' (in a checkout: pip install --editable '.[{extra}]')"
-        if extra
-        else f"pip install {top}"
-    )
+    command = format_install_command(extra) if extra else f"pip install {top}"
     text = f"this needs the package {top!r}, which is not installed; install it with: {command}"
     missing_package = MissingDependencyError(text)
     missing_package.name = top

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from speechlab._arguments import is_hashable
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
 from speechlab._platform import find_installed_version
@@ -202,15 +203,7 @@ def join_frames(
 
 def _open_odd_categories(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with cells in place of categories that pandas cannot compare: a tuple before other values."""
-
-    def is_odd(kind: Any) -> bool:
-        try:
-            hash(kind)
-        except TypeError:
-            return True
-        return False
-
-    odd = [at for at, kind in enumerate(frame.dtypes) if is_odd(kind)]
+    odd = [at for at, kind in enumerate(frame.dtypes) if not is_hashable(kind)]
     opened = frame.copy(deep=False) if odd else frame
     for at in odd:
         opened.isetitem(at, frame.iloc[:, at].astype(object).array)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from speechlab import batch
 from speechlab._brief import shorten_tracebacks
 from speechlab._pandas import pd
+from speechlab._require import format_install_command
 from speechlab.display import format_count
 from speechlab.errors import MissingDependencyError
 from speechlab.evaluate._advice.choice import MARGIN
@@ -209,8 +210,8 @@ def _resolve_rated_count(dnsmos: object) -> int:
         return 0 if missing else _RATED
     rated = check_count("dnsmos", dnsmos, "clips for each voice, or 0 for none")
     if rated and missing:
-        install = "pip install 'speechlab[quality]' (in a checkout: pip install --editable '.[quality]')"
-        message = f"dnsmos={rated} needs {' and '.join(missing)}; install it with {install}, or give dnsmos=0"
+        what = f"dnsmos={rated} needs {' and '.join(missing)}"
+        message = f"{what}; install it with: {format_install_command('quality')}; or give dnsmos=0"
         raise MissingDependencyError(message)
     return rated
 
